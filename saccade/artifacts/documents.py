@@ -1,4 +1,4 @@
-"""JSON that others may have written: bounded before it is parsed, and checked key by key as it is read."""
+"""Untrusted JSON: bounded before it is parsed, and checked key by key as it is read."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class JsonObject:
         return JsonObject(self.take(key, dict), self.where, self._full(key))
 
     def only(self, keys: Iterable[str]) -> None:
-        """Refuses keys that are not among these."""
+        """Rejects keys that are not among these."""
         unknown = sorted(self.values.keys() - set(keys))
         if unknown:
             raise self.wrong(unknown[0][:80], "is not a key that belongs there")

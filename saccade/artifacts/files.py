@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class ArtifactError(OSError):
-    """A file or folder could not be written, or does not hold what it should."""
+    """A file or folder could not be written, or does not contain what it should."""
 
 
 def write_file(path: str | os.PathLike[str], content: bytes | str) -> Path:
@@ -66,7 +66,7 @@ def sync_folder(path: Path) -> None:
 
 
 def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
-    """Opens an ordinary file for reading; refuses folders, pipes and devices, which could block or never end."""
+    """Opens an ordinary file for reading; rejects folders, pipes and devices, which could block or never end."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

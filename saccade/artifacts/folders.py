@@ -22,7 +22,7 @@ from saccade.artifacts.files import (
 )
 
 CHECKSUMS = "checksums.json"
-"""The file of a sealed folder that holds the SHA-256 of the others."""
+"""The file of a sealed folder that contains the SHA-256 of the others."""
 
 
 def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes | Callable[[], bytes]]) -> Path:
@@ -155,7 +155,7 @@ def verify(folder: str | os.PathLike[str], required: Iterable[str]) -> None:
 
 
 def unsealed(folder: str | os.PathLike[str]) -> list[str]:
-    """The files of a sealed folder that were not sealed with it: somebody else's."""
+    """The files of a sealed folder that were not sealed with it, and so belong to someone else."""
     folder = Path(folder)
     sealed = {*_read_sums(folder), CHECKSUMS}
     files = (file.relative_to(folder).as_posix() for file in folder.rglob("*") if not file.is_dir())

@@ -1,4 +1,4 @@
-"""Tensors of which each process of a training holds a part (PyTorch's `DTensor`), and whole ones made of them."""
+"""Tensors that are split among the processes of a training (PyTorch's `DTensor`), and whole ones made from them."""
 
 from __future__ import annotations
 

@@ -39,17 +39,17 @@ def pack_tensors(tensors: Mapping[str, Tensor]) -> bytes:
 def read_header(path: str | os.PathLike[str]) -> Shapes:
     """The names, shapes and types in a safetensors file, without its tensors.
 
-    Refuses a header that is too large, damaged, or does not describe the bytes that follow it exactly.
+    Rejects a header that is too large, damaged, or does not describe exactly the bytes that follow it.
     """
     with open_regular(path) as file:
         return _header(file, str(path))
 
 
 def check_header(path: str | os.PathLike[str], expected: Shapes) -> None:
-    """Raises `ArtifactError` unless a file holds exactly these tensors; it reads the header only.
+    """Raises `ArtifactError` unless a file contains exactly these tensors; only the header is read.
 
-    `shapes_of(model)` gives what is expected, for a model on the meta device, too: absurd files are refused before
-    any memory is allocated for them.
+    `shapes_of(model)` gives what is expected, also for a model on the meta device: absurd files are rejected before any
+    memory is allocated for them.
     """
     compare_shapes(expected, read_header(path), str(path))
 

@@ -19,7 +19,7 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def shapes_of(weights: nn.Module | Mapping[str, Tensor]) -> Shapes:
-    """The shape and type of each weight, of a model on any device, the meta device included."""
+    """The shape and type of each weight of a model on any device, including the meta device."""
     tensors = weights_of(weights) if isinstance(weights, nn.Module) else weights
     return {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
 
@@ -39,7 +39,7 @@ def save_weights(model: nn.Module, path: str | os.PathLike[str]) -> Path:
 def load_weights(model: nn.Module, path: str | os.PathLike[str]) -> None:
     """Reads what `save_weights` wrote into a model that was built in the same way.
 
-    Files for another model are refused by their header, and weights with NaN or infinity by their name.
+    Files for another model are rejected by their header, and weights with NaN or infinity by name.
     """
     weights = read_tensors(path, shapes_of(model))
     _check_finite(weights, path)
@@ -47,7 +47,7 @@ def load_weights(model: nn.Module, path: str | os.PathLike[str]) -> None:
 
 
 def load_fitting_weights(model: nn.Module, path: str | os.PathLike[str]) -> list[str]:
-    """Reads those weights of another model whose name, shape and type this one has, too; returns their names."""
+    """Reads the weights of another model that match by name, shape and type; returns their names."""
     from safetensors import safe_open
 
     given, own = read_header(path), weights_of(model)

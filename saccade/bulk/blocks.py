@@ -33,7 +33,7 @@ def format_of(file: str) -> str:
 
 
 def check_files(files: Sequence[str]) -> list[str]:
-    """Absolute paths; an error unless they are different tables of one format."""
+    """Returns absolute paths; raises unless they are different tables of one format."""
     found = [os.path.abspath(file) for name in files for file in expanded(name)]
     for file in found:
         if format_of(file) not in FORMATS:
@@ -47,7 +47,7 @@ def check_files(files: Sequence[str]) -> list[str]:
 
 
 def blocks_of(readers: Sequence[Reader], rows: int) -> Iterator[Block]:
-    """The blocks of all files, in order, each of so many rows, or fewer at the end of a file."""
+    """The blocks of all files, in order, each with this many rows, or fewer at the end of a file."""
     number = 0
     for reader in readers:
         for part in reader.parts(rows):

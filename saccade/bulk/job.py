@@ -1,4 +1,4 @@
-"""What is done with one block; all that a worker on another machine needs to do it."""
+"""The work on one block, with everything that a worker on another machine needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an output folder is the answer to, and which of its blocks are there: so a second call continues the first."""
+"""What an output folder belongs to, and which of its blocks are complete, so that a second call continues the first."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Done:
     bad: list[str] = field(default_factory=list)
     """The first of these, with file and line."""
     truncated: int = 0
-    """Inputs that were too long to be read whole."""
+    """Inputs that were too long and were truncated."""
     strange: int = 0
-    """Inputs with parts that the training data did not have."""
+    """Inputs with parts that do not occur in the training data."""
 
 
 class Manifest:
@@ -43,7 +43,7 @@ class Manifest:
     Args:
         folder: the output.
         files: the inputs, in order.
-        settings: all that the output depends on, as JSON can hold it: model, options, inputs.
+        settings: everything the output depends on, in JSON's types: model, options, inputs.
     """
 
     def __init__(self, folder: Path, files: Sequence[str], settings: Mapping[str, Any]) -> None:
@@ -94,7 +94,7 @@ class Manifest:
         self.done[done.block] = done
 
     def _read_done(self, blocks: Sequence[Block]) -> None:
-        """What was noted, as far as the output files are there and whole; a last line may be cut off by a crash."""
+        """The recorded blocks whose output files are complete; a crash may have cut off the last line."""
         path = self.folder / DONE
         lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
         for number, line in enumerate(lines, start=1):

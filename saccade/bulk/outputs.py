@@ -27,7 +27,7 @@ class Row(NamedTuple):
     record: Any
     """The row as its reader gave it: an object, or cells."""
     values: dict[str, Any]
-    """The columns of the answer, as JSON can hold them."""
+    """The columns of the answer, in JSON's types."""
     texts: list[str]
     """The same as texts."""
 
@@ -200,7 +200,7 @@ OUTPUTS: dict[str, type[Output]] = {
 def new_output(folder: Path, block: Block, reader: Reader, names: Sequence[str]) -> Iterator[Output]:
     """An output file that appears under its name when it is complete, and not at all if something fails.
 
-    Two processes may write the same block, if one is taken for dead: each has a file of its own until it is complete.
+    Two processes may write the same block, if one was presumed dead: each has its own file until it is complete.
     """
     path = block.output(folder)
     hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex}")

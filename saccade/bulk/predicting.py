@@ -21,7 +21,7 @@ from saccade.runs import Run
 from saccade.runs.folder import files_of
 
 BLOCK = 10_000
-"""Rows of a block, unless the user says otherwise: what a crash can lose, and one output file."""
+"""The default number of rows per block, that is, per output file: what a crash can lose."""
 
 
 class Summary(NamedTuple):
@@ -37,7 +37,7 @@ class Summary(NamedTuple):
     """The first of these."""
     truncated: int
     strange: int
-    """Inputs that were too long, or had parts that the training data did not have."""
+    """Inputs that were too long, or had parts that do not occur in the training data."""
 
 
 def predict_files(
@@ -59,19 +59,19 @@ def predict_files(
 
     The output folder gets a file for each block of rows, in the format of the input and in its order: the input's
     columns, then `answer` and `score`. Each appears when it is complete. A second call with the same arguments does
-    only what is missing; one with other arguments is refused.
+    only the missing blocks; one with other arguments is rejected.
 
     Args:
         run: the trained model.
         data: Parquet, JSON Lines, CSV or TSV files, all of one format.
-        output: a folder, which is made if need be.
+        output: a folder, which is created if necessary.
         engine: embedded or ray; the rows do not depend on it.
         workers: how many processes share the work.
         corpus: how the tables are read: columns, header, bad rows.
         block_rows: the rows of one output file; about a thousand are in memory at a time, however many these are.
         batch_size: how many inputs are answered together.
-        column_prefix: how the names of the new columns begin.
-        details: adds a column `details` with all that the task says about an answer, as JSON.
+        column_prefix: a prefix for the names of the new columns.
+        details: adds a column `details` with everything the task reports about an answer, as JSON.
         say: prints a line for the user.
         options: the task's, such as `beam=5`.
     """
@@ -116,7 +116,7 @@ def predict_files(
 
 
 def fingerprint(run: Path) -> str:
-    """Of all that the answers of a run depend on."""
+    """A fingerprint of everything that the answers of a run depend on."""
     digest = hashlib.sha256()
     for path in files_of(run):
         with open(path, "rb") as file:

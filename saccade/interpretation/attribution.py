@@ -45,7 +45,7 @@ def gradient_times_input(
 
 
 def label_gradient_times_input(model: nn.Module, *inputs: Tensor) -> Tensor:
-    r"""How strongly the log-probability of the label that a model gives depends on each token's embedding.
+    r"""How strongly the log-probability of the predicted label depends on each token's embedding.
 
     .. math:: g_j = \left| e_j^\top \frac{\partial \log p(\hat y \mid x)}{\partial e_j} \right|
 
@@ -64,7 +64,7 @@ def label_gradient_times_input(model: nn.Module, *inputs: Tensor) -> Tensor:
 
 @contextmanager
 def _embedded(model: nn.Module) -> Iterator[list[Tensor]]:
-    """Within it, what the first table of embeddings gives is noted, and gradients end there."""
+    """A context that captures the output of the first embedding table, where gradients end."""
     table = next((part for part in model.modules() if isinstance(part, nn.Embedding)), None)
     if table is None:
         raise TypeError(f"{type(model).__name__} has no nn.Embedding, so there is no gradient by token.")

@@ -11,7 +11,7 @@ from torch import Tensor
 from saccade.interpretation.text import visible, visible_name
 
 IN_A_LINE = 4
-"""How many drawings stand next to each other."""
+"""How many drawings are placed side by side."""
 MOST_BARS = 24
 SPECTROGRAM, TIMELINE = 7, 36
 """Height of a spectrogram and width of a drawing over time, in cells of a map."""

@@ -1,4 +1,4 @@
-"""The engine without an engine: this process, and workers of its own."""
+"""The default engine: this process and its own workers."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from saccade.data.readers import FilePart
 
 @engines.register("ray")
 class Ray(Engine):
-    """The cluster that `RAY_ADDRESS` names or that runs on this machine, or else a new one of this machine's cores.
+    """The cluster that `RAY_ADDRESS` names or that runs on this machine, or else a new one on this machine's cores.
 
     The model travels through Ray; the input files and the output folder must be on a disk that all machines share,
     under the same paths. Ray repeats the blocks of a machine that is lost.
@@ -58,7 +58,7 @@ class Worker:
         self.job: BulkJob = required("ray", "ray").get(job)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-        """Works on one block; what is wrong with the data is an answer, since Ray would try it again."""
+        """Processes one block; errors in the data are returned, since Ray would retry if they were raised."""
         block = Block(int(batch["number"][0]), str(batch["file"][0]), FilePart(*map(int, batch["part"][0])))
         try:
             return {"done": [asdict(self.job.run(block))], "error": [""]}

@@ -32,7 +32,7 @@ SUFFIXES: dict[str, Format] = {
 PAIR = re.compile(r"(\d{1,7})([-p])(\d{1,7})")
 MOST_WORDS = 10**7
 MOST_SENTENCES = 10**6
-"""In a NAACL file whose number of sentence pairs is not known."""
+"""The maximum sentence number in a NAACL file if the number of sentence pairs is unknown."""
 
 
 class Alignment(NamedTuple):

@@ -15,13 +15,13 @@ class TextAxis:
 
     Args:
         pieces: the tokens as the model reads them, shown verbatim.
-        words: the indices of each word's pieces, so that subwords can be merged. White space outside every word
-            counts with the word after it; any other piece outside every word stands alone.
+        words: the indices of each word's pieces, so that subwords can be merged. White space outside every word belongs
+            to the word after it; any other piece outside every word stands alone.
         special: the indices of tokens that are not part of the text, such as `[CLS]` and `</s>`.
         sentences: the indices of each sentence's pieces.
-        gold: the indices of the pieces that people marked as the reason for an answer, if they were asked.
-        origins: of a text that a model wrote, where it took each piece from, such as `copied from word 7 (Paris)`; ""
-            for a piece from its vocabulary. None if the model has only one way to say a word.
+        gold: the indices of the pieces that people marked as the reason for an answer, if any.
+        origins: for a text that a model wrote, where each piece came from, such as `copied from word 7 (Paris)`; "" for
+            a generated piece. None if the model only generates words.
     """
 
     pieces: Sequence[str]

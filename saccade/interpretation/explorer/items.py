@@ -18,14 +18,15 @@ class Map:
 
     Args:
         name: such as `encoder.layer.3.attention`.
-        weights: (heads, queries, keys), none negative; `TopWeights` of a map that is too large to hold.
+        weights: (heads, queries, keys), none negative; `TopWeights` for a map that is too large for memory.
         queries: the rows, which attend: the output, or the label of a text.
         keys: the columns, which are attended to: the input.
         layer: its number, if it has one.
         sides: what to call queries and keys: output and input, unless a sequence attends to itself.
-        picked: of a map with one row, the columns that the model picked and read, where it reads no others; None where
-            it reads all of them by their weights.
-        contributions: of a map over visits, what each code adds to the answer of each row, where the model can say.
+        picked: for a map with one row, the columns that the model picked, if it read only those; None if it attends to
+            all columns.
+        contributions: for a map over visits, what each code adds to the answer of each row, if the model has
+            contributions.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Map:
                 )
 
     def dense(self) -> Tensor:
-        """(heads, queries, keys); of `TopWeights`, zeros where the weight is not known."""
+        """(heads, queries, keys); zeros where `TopWeights` does not know the weight."""
         return self.weights.dense() if isinstance(self.weights, TopWeights) else self.weights
 
 
@@ -95,7 +96,7 @@ class Outcome:
 
     Args:
         label: its name.
-        probability: how likely the model finds it, between 0 and 1; None if it does not say.
+        probability: according to the model, between 0 and 1; None if unknown.
         gold: whether this is the true label.
     """
 

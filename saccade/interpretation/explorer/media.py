@@ -1,4 +1,4 @@
-"""Small PNG and WAV files, written with zlib and NumPy alone."""
+"""Small PNG and WAV files, written with only zlib and NumPy."""
 
 import struct
 import zlib

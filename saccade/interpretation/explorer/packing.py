@@ -1,10 +1,10 @@
-r"""Weights in few bytes.
+r"""Compresses weights.
 
 Each row is stored as its largest weight and an integer per weight:
 
 .. math:: w_{ij} \approx m_i \left(\frac{c_{ij}}{L}\right)^2, \qquad m_i = \max_j w_{ij}, \quad c_{ij} \in \{0, ..., L\}
 
-The square keeps small weights readable next to a large one. There are as many levels as fit. Of maps that hold only the
+The square keeps small weights readable next to a large one. There are as many levels as fit. For maps with only the
 largest weights of each row, the columns are stored too: as steps to the right, byte by byte.
 """
 
@@ -71,7 +71,7 @@ def unpack(block: bytes, levels: int, queries: int, keys: int) -> Tensor:
 
 
 def unpack_top(block: bytes, levels: int, queries: int, k: int) -> TopHead:
-    """The same of a head that holds only the largest weights: (queries, k) each."""
+    """The same for a head with only the largest weights: (queries, k) each."""
     raw = zlib.decompress(block)
     largest = np.frombuffer(raw, "<f4", count=queries)
     codes = np.frombuffer(raw, _number(levels), count=queries * k, offset=4 * queries).reshape(queries, k)

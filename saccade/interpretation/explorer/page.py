@@ -52,7 +52,7 @@ def write_page(
         path: the file to write.
         items: what to show.
         title: the page's title.
-        max_megabytes: the largest the file may become.
+        max_megabytes: the maximum size of the file.
         side_by_side: whether to open with the first two items next to each other.
     """
     text = page(items, title=title, max_megabytes=max_megabytes, side_by_side=side_by_side)

@@ -133,7 +133,7 @@ def _reasons(each: Map) -> list[str]:
 
 
 def passages(axis: TextAxis, places: Iterable[int]) -> list[str]:
-    """The words that have some of these pieces, without special ones; neighbouring words in one text."""
+    """The words that contain any of these pieces, without special tokens; neighbouring words are joined."""
     wanted = set(places) - set(axis.special)
     groups = axis.groups
     names = _names(axis, groups)

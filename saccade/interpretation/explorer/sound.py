@@ -13,7 +13,7 @@ class SoundAxis:
 
     Args:
         png: the spectrogram as the contents of a PNG file, low frequencies at the bottom. It is stretched over all
-            frames, so it may be finer than they are, as it is behind an encoder that reads every fourth frame.
+            frames, so it may have a finer resolution, as with an encoder that reads every fourth frame.
         frames: how many rows or columns the map has.
         seconds: how long the recording is.
         wav: the contents of a WAV file, for the page's play button. It is part of the page: keep it small.

@@ -1,4 +1,4 @@
-"""The largest weights of each query, for maps that are too large to hold."""
+"""The largest weights of each query, for maps that are too large for memory."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class TopHead(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TopWeights:
-    """The k largest weights of each query. The others are not known, and count as zero.
+    """The k largest weights of each query. The others are unknown and count as zero.
 
     Shapes:
         values, places (heads, queries, k).

@@ -1,4 +1,4 @@
-"""Visits, and what each code of them contributes to an answer."""
+"""Visits, and what each of their codes contributes to an answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class VisitAxis:
         names: one per visit: its date or number.
         codes: what was recorded at each.
         days: the time of each in days, if it is known.
-        static: what is known of the patient, whatever the time.
+        static: what is known about the patient, regardless of time.
     """
 
     names: list[str]
@@ -50,7 +50,7 @@ class VisitAxis:
 
 @dataclass(frozen=True, kw_only=True)
 class Contributions:
-    r"""What each code adds to the score of each outcome: exact, so that their sum and the bias are the score.
+    r"""What each code adds to the score of each outcome; exact, so that their sum plus the bias is the score.
 
     .. math:: z_y = b_y + \sum_k \omega^{\mathrm{static}}_{ky} + \sum_{j, k} \omega_{jky}
 

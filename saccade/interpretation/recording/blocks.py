@@ -30,7 +30,7 @@ def weights_of(recipe: Recipe, tensors: Tensors) -> Tensor:
 
 
 def reduced(recipe: Recipe, tensors: Tensors, reduce: str | tuple[str, int]) -> Captured:
-    """Reduced weights, without ever holding all of them."""
+    """Reduced weights, without ever having all of them in memory."""
     keys = recipe.shape(tensors)[3]
     parts = []
     for rows in _blocks(recipe, tensors):
@@ -50,7 +50,7 @@ def reduced(recipe: Recipe, tensors: Tensors, reduce: str | tuple[str, int]) -> 
 
 
 def no_autocast(tensors: Tensors) -> AbstractContextManager[object]:
-    """Weights are computed in single precision also inside autocast. Lazy ones have no tensors: the model computes."""
+    """Computes weights in single precision, even inside autocast. Lazy ones have no tensors: the model does it."""
     device = next((tensor.device.type for tensor in tensors.values()), None)
     if device is None or not torch.is_autocast_enabled(device):
         return nullcontext()

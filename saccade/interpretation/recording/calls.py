@@ -1,4 +1,4 @@
-"""What runs in place of attention functions while something is recorded."""
+"""The replacements of attention functions while something is recorded."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.recordings: list[Recording] = []
-        self.inside = False  # a function that is recorded as a whole: what it calls is part of it
+        self.inside = False  # a function that is recorded as a whole, including what it calls
         self.changed: Tensor | None = None  # the weights that the last changed call used
 
 
@@ -72,7 +72,7 @@ class Calls:
         self._kernels: dict[Any, Callable[..., Any]] = {}
 
     def wraps(self) -> list[tuple[str, str, Wrap]]:
-        """For each function to replace the module that defines it, its name, and what makes its replacement."""
+        """For each function to replace: the module that defines it, its name, and a factory for its replacement."""
         found: list[tuple[str, str, Wrap]] = [
             (each.module, each.name, functools.partial(self._attention, each)) for each in ATTENTION
         ]

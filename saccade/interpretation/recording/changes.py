@@ -22,8 +22,8 @@ class Changes:
     """The interventions of a recording, by pattern.
 
     The queries of a module are numbered by their positions where these are known; otherwise from 0 from the start of
-    the recording, over all its calls: so a decoder that takes one step at a time counts its steps. What a backward pass
-    computes again starts from 0.
+    the recording, over all its calls: so a decoder that takes one step at a time counts its steps. When a backward pass
+    recomputes calls, counting starts from 0.
     """
 
     def __init__(self, functions: Mapping[str, Intervention]) -> None:
@@ -49,7 +49,7 @@ class Changes:
         return partial(self._apply, path, patterns) if patterns else None
 
     def check_used(self) -> None:
-        """Raises if a pattern has matched no attention: a misspelt one would otherwise change nothing, silently."""
+        """Raises if a pattern has matched no attention: a misspelt one would otherwise silently change nothing."""
         unused = [pattern for pattern in self._functions if pattern not in self._used]
         if unused:
             seen = f"the modules that attended are {', '.join(sorted(self._seen))}" if self._seen else "none ran"

@@ -30,7 +30,7 @@ INDEX = "trace.json"
 FORMAT = 1
 FILE = re.compile(r"\d{6,9}\.safetensors")
 RECIPES: dict[str, type[Recipe]] = {each.__name__: each for each in (ScaledDot, Given, Top, Edges, Projected, Part)}
-"""What can be computed from tensors and numbers alone; of other recipes the weights are written."""
+"""Recipes that only need tensors and numbers; for others, the weights are written."""
 
 Noted = list[tuple[Place, Kept]]
 
@@ -39,7 +39,7 @@ class Folder:
     """Writes calls to an empty folder.
 
     Args:
-        path: the folder, which is made if there is none.
+        path: the folder, which is created if necessary.
         name: what the user called it, for errors.
     """
 
@@ -54,7 +54,7 @@ class Folder:
     def write(self, recipe: Recipe, tensors: Tensors) -> tuple[Recipe, dict[str, Path]]:
         """Writes the tensors of a call; returns the recipe to read them with, and the file of each.
 
-        What calls share, such as a mask, is written once.
+        Tensors that calls share, such as a mask, are written once.
         """
         recipe, tensors = storable(recipe, tensors)
         path = self.path / f"{self._count:06d}.safetensors"

@@ -1,4 +1,4 @@
-"""Functions as they are now, whatever happens to the variables that they use."""
+"""Snapshots of functions, independent of later changes to the variables they use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUILT_IN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.Wrapper
 
 
 class CannotFreezeError(Exception):
-    """A function uses a value that may change in a way that nobody sees."""
+    """A function uses a value that may change unnoticed."""
 
 
 class Freezer:
@@ -36,7 +36,7 @@ class Freezer:
         """The value as it is now.
 
         Raises:
-            CannotFreezeError: if it may hold anything.
+            CannotFreezeError: if it may contain anything.
         """
         if isinstance(value, FIXED + BUILT_IN):
             return value

@@ -1,4 +1,4 @@
-"""Seeing every function of PyTorch that a model calls, where that is unavoidable."""
+"""Intercepting every PyTorch function that a model calls, where that is unavoidable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from saccade.interpretation.recording.softmaxes import EFFECT_OF, Effect, Softma
 from saccade.kernels.private_torch import function_modes, set_function_modes
 
 KERNELS = ("softmax", "_softmax", "scaled_dot_product_attention", "multi_head_attention_forward")
-"""Functions that a model may have got hold of before they were replaced, by name."""
+"""Functions that a model may have captured before they were replaced, by name."""
 
 
 class Role(NamedTuple):

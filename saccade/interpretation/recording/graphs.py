@@ -48,7 +48,7 @@ class Edges(Recipe):
 def edge_softmax(weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType | None) -> Captured:
     """A call of `torch_geometric.utils.softmax`; `frame` is that of the layer's `forward`, which knows the edges.
 
-    Pooling has no edges: each item is a key of its own.
+    Pooling has no edges: each item is a separate key.
     """
     weights = weights.movedim(dim, 0).flatten(1) if weights.dim() > 1 else weights.unsqueeze(1)
     count = weights.shape[0]

@@ -22,7 +22,7 @@ class Heads:
     """The number of heads of attention over (batch * heads, queries, keys).
 
     Args:
-        given: the number, or numbers by path or pattern; by default modules tell it.
+        given: the number, or numbers by path or pattern; by default read from the modules.
     """
 
     def __init__(self, given: NumHeads) -> None:

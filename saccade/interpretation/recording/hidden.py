@@ -15,7 +15,7 @@ from saccade.interpretation.recording.function_mode import KERNELS
 DEEP = 5
 """How many references are followed from the code of a module."""
 LONG = 100
-"""Longer lists and dictionaries hold data."""
+"""Longer lists and dictionaries are assumed to be data."""
 HOLDERS = frozenset((partial, dict, list, tuple, types.FunctionType, types.MethodType))
 TABLES = frozenset(("_nn", "ops"))
 """`torch._C._nn` and `torch.ops`, as code names them."""
@@ -23,7 +23,7 @@ LIBRARIES = ("torch.", "saccade.", "builtins.", "numpy.")
 
 
 class HiddenKernels:
-    """Whether a model may call a kernel by a reference that no name leads to.
+    """Whether a model may call a kernel through a reference that cannot be replaced by name.
 
     Such are default arguments, closures, partial functions, dictionaries, class attributes, and PyTorch's own tables
     (`torch.ops`, `torch._C._nn`). Each class is searched once.
@@ -55,7 +55,7 @@ class _Search:
         self._seen: dict[int, Any] = {}  # values stay alive, so that ids stay unique
 
     def holds(self, value: Any, depth: int = 0) -> bool:
-        """Whether a value is, holds or runs one of the functions."""
+        """Whether a value is, contains or calls one of the functions."""
         if id(value) in self._ids:
             return True
         if depth > DEEP or id(value) in self._seen or _is_data(value, self._ids):

@@ -1,4 +1,4 @@
-"""What a model was given and what it wrote, as users have it at hand."""
+"""A model's inputs and outputs, in the forms that users have them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Inputs:
 
     Attributes:
         ids: the token numbers (batch, tokens).
-        mask: True where they are no padding.
+        mask: True where they are not padding.
         target: the token numbers that a decoder was given.
         encoding: the output of a fast tokeniser.
     """
@@ -77,7 +77,7 @@ class Inputs:
 
 
 class Generated:
-    """What `generate` of Hugging Face returned.
+    """The result of Hugging Face's `generate`.
 
     Args:
         given: its whole result: a tensor (sequences, tokens), or what it returns with `return_dict_in_generate=True`.
@@ -106,11 +106,11 @@ class Generated:
 
     @property
     def longest(self) -> int:
-        """How many tokens a beam search wrote at most."""
+        """The maximum number of tokens that a beam search wrote."""
         return 0 if self.beams is None else int((self.beams >= 0).sum(1).max())
 
     def steps(self, row: int) -> int | None:
-        """How many tokens a beam search wrote for this row; None where it is not known."""
+        """How many tokens a beam search wrote for this row; None if unknown."""
         return None if self.beams is None else int((self.beams[row] >= 0).sum())
 
 

@@ -21,7 +21,7 @@ from saccade.interpretation.recording.trace import Trace
 
 
 def ablate_head(*heads: int) -> Intervention:
-    """Heads, counted from 0, that read nothing."""
+    """Makes these heads, counted from 0, read nothing."""
 
     def ablate(weights: Tensor, mask: Tensor, steps: range) -> Tensor:
         _check_within("head", heads, weights.shape[1], "heads")
@@ -42,11 +42,11 @@ def uniform() -> Intervention:
 
 
 def knock_out(positions: Sequence[int], *, rescale: bool = True) -> Intervention:
-    """Keys that no query attends, by their positions in the text, which count from 0.
+    """Blocks attention to the keys at these positions in the text, counted from 0.
 
     Args:
         positions: the keys; those that a call does not have are ignored.
-        rescale: scales the remaining weights to the total of before; otherwise the query reads less.
+        rescale: scales the remaining weights up to the previous total; otherwise the query reads less.
     """
     if any(position < 0 for position in positions):
         raise ValueError(f"positions count from 0, got {list(positions)}.")
@@ -62,7 +62,7 @@ def knock_out(positions: Sequence[int], *, rescale: bool = True) -> Intervention
 
 
 def use_weights(given: Tensor) -> Intervention:
-    """Other weights in place of the model's own, such as those of another trace.
+    """Replaces the model's weights, for example with those of another trace.
 
     Args:
         given: (batch, heads, queries, keys); a decoder that takes one step at a time uses the row of each step, and
@@ -104,7 +104,7 @@ def rescaled(changed: Tensor, weights: Tensor) -> Tensor:
 
 
 def patch(trace: Trace, keep: str = "*") -> dict[str, Intervention]:
-    """The weights of another trace in place of the model's own, for every module that matches `keep`."""
+    """Replaces the model's weights with those of another trace, for every module that matches `keep`."""
     paths = list(dict.fromkeys(call.path for call in trace.find(keep)))
     if not paths:
         raise ValueError(f"keep={keep!r} matches none of {', '.join(trace.paths)}.")
@@ -145,7 +145,7 @@ class Comparison:
 
 @torch.no_grad()
 def compare(model: nn.Module, run: Callable[[], Any], change: Mapping[str, Intervention]) -> Comparison:
-    """Runs a model without and with a change of its attention, and tells how its output differs.
+    """Runs a model without and with a change of its attention, and compares the outputs.
 
     Args:
         model: the model, in evaluation mode.

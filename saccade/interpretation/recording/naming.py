@@ -20,7 +20,7 @@ from saccade.multihead import MultiHead
 
 ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
 PART_OF_IT = re.compile(r"(output|mask|norm|bias|embeddings?|projection|gate|adapter\w*|pooling\w*)$", re.IGNORECASE)
-"""What the names of classes end with that only contribute to attention."""
+"""Endings of class names of modules that only contribute to attention."""
 LIBRARIES = ("torch.", "saccade.")
 COMPILED = "_orig_mod"
 CROSS = ("cross", "encoder_attn", "encdec", "enc_dec", "multihead_attn", "src_attn", "context_attn")
@@ -32,7 +32,7 @@ CHILDLESS: frozenset[type] = frozenset(
         *(nn.LayerNorm, nn.RMSNorm, nn.GELU, nn.ReLU, nn.SiLU, nn.Softmax, nn.Tanh),
     )
 )
-"""Most modules are of these kinds. They do not attend and have no children; calls count for the module around."""
+"""The most common kinds of modules. They do not attend and have no children; calls count for the module around."""
 
 Place = tuple["Place", str] | tuple[()]
 """A module's place: that of the module around it, and its name there; () for the model itself."""
@@ -81,8 +81,8 @@ def _children_of(attributes: list[dict[str, Any]]) -> tuple[list[str], list[int]
 class Names:
     """The place of every module of a model, looked up by the frames of running functions.
 
-    No hooks are registered: methods other than `forward`, such as a decoder's `step`, do not call them, and they keep
-    PyTorch off its fast paths.
+    No hooks are registered: methods other than `forward`, such as a decoder's `step`, do not call them, and they would
+    disable PyTorch's fast paths.
 
     Attributes:
         modules: all modules but the childless kinds.
@@ -169,7 +169,7 @@ class Names:
         return None
 
     def _part_of(self, owner: nn.Module, unknown: list[nn.Module]) -> bool:
-        """Whether modules that the model does not know are part of it: they learn nothing, or a module lists them."""
+        """Whether modules unknown to the model are part of it: they have no parameters, or a module lists them."""
         if all(next(module.parameters(), None) is None for module in unknown):
             return True
         listed = [value for value in vars(owner).values() if isinstance(value, list | tuple | dict)]
@@ -229,7 +229,7 @@ def _is_forward_of(module: nn.Module | None, frame: FrameType) -> bool:
 
 
 def _key(module: nn.Module | None) -> int:
-    """Tells modules apart. The stand-ins that torch.export makes for a module share its attributes."""
+    """Identifies a module. The stand-ins that torch.export makes for a module share its attributes."""
     return id(None if module is None else module.__dict__)
 
 

@@ -12,7 +12,7 @@ def matches(path: str, pattern: str) -> bool:
 
 
 def find_path(asked: str, by_path: Mapping[str, Sized]) -> tuple[str, int]:
-    """The one path and call that a name such as `attention.3#2` stands for; `KeyError` says what there is.
+    """The one path and call that a name such as `attention.3#2` stands for; the `KeyError` lists what exists.
 
     Args:
         asked: a path, a part of it or a pattern, and perhaps the number of a call.

@@ -1,4 +1,4 @@
-"""Pictures that a model attended to: which patch stands where."""
+"""Pictures that a model attended to, and where each patch is."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Pictures:
         return ImageAxis(png=_tensor_png(picture) if exact else _image_png(picture), grid=grid, leading=names)
 
     def cut(self, row: int, grid: tuple[int, int]) -> bool:
-        """Whether the model may have seen a part only: the picture has another shape than the grid."""
+        """Whether the model may have seen only a part: the picture has a different shape from the grid."""
         picture = self._each[row]
         if isinstance(picture, Tensor):
             return False

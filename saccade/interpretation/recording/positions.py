@@ -1,4 +1,4 @@
-"""Which positions of a sequence the keys and queries of a call stand at."""
+"""The positions of a call's keys and queries in their sequences."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MOST_SHIFTS = 64
 class Positions(NamedTuple):
     """The position of the first key and of the first query.
 
-    The first query is None where keys do not tell it, as in attention to another sequence: its queries follow those of
-    the call before.
+    The first query is None if it does not follow from the keys, as in attention to another sequence: its queries follow
+    those of the previous call.
     """
 
     key: int = 0
@@ -77,11 +77,11 @@ class _Last:
 class Tracker:
     """Follows the caches of a model's modules.
 
-    Sizes tell most of it: a cache that grows holds all keys so far, and one of fixed size that is not full yet has not
-    dropped any. Otherwise keys are compared with those of the call before: a window has dropped the oldest, a cache
+    Sizes settle most cases: a growing cache has all keys so far, and one of fixed size that is not yet full has not
+    dropped any. Otherwise keys are compared with those of the previous call: a window has dropped the oldest, a cache
     that was cut back repeats positions, and attention to another sequence has the same keys again; its queries are
-    those of the self-attention before it. A cache that was filled before the first call shows by the last key that this
-    call attends, if the module is one of a text, or by growing afterwards.
+    those of the self-attention before it. A cache that was filled before the first call is recognised by the last key
+    that this call attends to, if the module reads a text, or by growing afterwards.
 
     Attributes:
         texts: the places of modules whose queries stand in the sequence of their keys.
@@ -144,7 +144,7 @@ class Tracker:
             self._self_attention = now
 
     def adopt(self, place: Place, call: Call) -> None:
-        """Puts a call in the place of one that was foreseen."""
+        """Replaces a foreseen call with the actual one."""
         last = self._last.get(place)
         if last is not None:
             call.positions, last.call = last.positions, call
@@ -208,7 +208,7 @@ def _unchanged(last: _Last, tensor: Tensor) -> bool:
 
 
 def _some_features(tensor: Tensor) -> Tensor:
-    """Enough features to tell keys apart."""
+    """Enough features to distinguish keys."""
     return tensor[..., :: max(tensor.shape[-1] // 3, 1)]
 
 

@@ -1,4 +1,4 @@
-"""Which axes of the factor of a product are heads, queries and keys."""
+"""Which axes of a product's factor are heads, queries and keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How to compute attention weights from the tensors that were kept of a call."""
+"""How to compute attention weights from the kept tensors of a call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Shape = tuple[int, int, int, int]
 
 
 class Change(Protocol):
-    """Gives other weights, or the same object to change nothing."""
+    """Returns other weights, or the same object to change nothing."""
 
     def __call__(self, weights: Tensor, mask: Tensor, keys: Tensor | None = None, /) -> Tensor:
         """Changes the weights of a call.

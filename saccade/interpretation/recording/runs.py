@@ -1,4 +1,4 @@
-"""Telling separate runs of a model apart."""
+"""Distinguishing separate runs of a model."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class _Token:
 class Runs:
     """Numbers the runs of a model: a run is one call of its outermost function, such as `forward` or `generate`.
 
-    A token among the local variables of its frame tells whether it still runs. A reference to the frame would keep all
-    its variables alive, and its id is not enough, since a later frame may have the same.
+    A token among the local variables of its frame shows whether it is still running. A reference to the frame would
+    keep all its variables alive, and its id is not enough, since a later frame may have the same.
 
     Args:
         names: the modules of the model.

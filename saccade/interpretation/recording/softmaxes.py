@@ -1,4 +1,4 @@
-"""Attention that a model computes itself: a softmax whose result, perhaps after dropout, is multiplied by values."""
+"""Hand-written attention: a softmax whose result, perhaps after dropout, is multiplied by values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REARRANGED = (
     "Dropout or another operation is applied to these attention weights before they are multiplied by values, "
     "so they cannot be changed: call model.eval(), or use an sdpa implementation of the model."
 )
-"""Why an intervention is refused."""
+"""Why an intervention is rejected."""
 
 
 class Effect(Enum):
@@ -84,7 +84,7 @@ class Completed(NamedTuple):
 
 
 class Softmaxes:
-    """Follows the results of softmaxes until a product uses them: only then were they attention.
+    """Follows the results of softmaxes until a product uses them: only then are they attention.
 
     It holds weak references, so the model's tensors are freed as usual.
 

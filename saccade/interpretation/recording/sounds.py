@@ -1,4 +1,4 @@
-"""Recordings that a model attended to: which position stands for which time."""
+"""Recordings that a model attended to, and the time of each position."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from saccade.interpretation.explorer import SoundAxis
 STEPS = (0.01, 0.02, 0.04, 0.08)
 """Seconds between two positions of the usual encoders."""
 WHISPER = 0.02
-"""Seconds between two positions of Whisper, which reads half a minute, whatever the length of the recording."""
+"""Seconds between two positions of Whisper, which always reads half a minute."""
 FEATURE_STEP = 0.01
 """Seconds between two frames of the usual features."""
 
@@ -58,7 +58,7 @@ class Sounds:
 
 
 def is_sound(given: Any) -> bool:
-    """Whether these are samples: numbers with a point, in one dimension or a batch of it."""
+    """Whether these are samples: floating-point numbers in one dimension, or a batch of such."""
     if isinstance(given, Tensor):
         return given.dim() in (1, 2) and given.is_floating_point()
     kind = getattr(getattr(given, "dtype", None), "kind", "")  # a NumPy array
@@ -66,7 +66,7 @@ def is_sound(given: Any) -> bool:
 
 
 def covered(seconds: float, positions: int) -> float:
-    """How many seconds the positions stand for: those of the recording, or more if the model reads silence after it."""
+    """How many seconds the positions cover: those of the recording, or more if the model pads it with silence."""
     for step in STEPS:
         if abs(positions * step - seconds) <= 2 * step + 0.02:
             return seconds

@@ -1,4 +1,4 @@
-"""The steps of a decoder: their weights take less memory than the keys, of which each step has new ones."""
+"""The steps of a decoder, whose weights take less memory than their keys if each step has new keys."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def is_step(recipe: Recipe, tensors: Tensors) -> bool:
 
 
 def settle(calls: Sequence[Kept]) -> int:
-    """Keeps the weights of calls of one module instead of their keys, where these are smaller.
+    """Keeps the weights of a module's calls instead of their keys, if the weights are smaller.
 
     The weights of many steps are computed together, since the last keys of a cache that grows contain those of the
     steps before.

@@ -1,4 +1,4 @@
-"""Weights as a table of pandas."""
+"""Weights as a pandas DataFrame."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Trace(Mapping[str, Recorded]):
     Attributes:
         missing: modules that look like attention, ran, and were not recorded, with the reason.
         left_out: the paths of the modules that `keep` excludes.
-        backlog: what is left to be found out about calls, once somebody looks.
+        backlog: what remains to be worked out about calls when the trace is read.
     """
 
     def __init__(self, noted: Noted | None = None) -> None:
@@ -135,8 +135,8 @@ class Trace(Mapping[str, Recorded]):
     def joined(self, name: str, rows: Rows | None = None, *, run: int | None = None) -> Tensor:
         """The calls of one module as one matrix, with the steps of a decoder as its rows.
 
-        Keys stand at their positions, also those of a cache that has dropped older ones; what a step does not attend is
-        zero. A query that is computed again, as in assisted generation, replaces the earlier one.
+        Keys are placed at their positions, even if a cache has dropped older ones; keys that a step does not attend to
+        are zero. A query that is computed again, as in assisted generation, replaces the earlier one.
 
         Args:
             name: the module, as for `trace[name]`.
@@ -171,7 +171,7 @@ class Trace(Mapping[str, Recorded]):
         return trace
 
     def to_frame(self, keep: str = "*", *, least: float = 0.0) -> pandas.DataFrame:
-        """The weights as a table of pandas, a row for each weight above `least`.
+        """The weights as a pandas DataFrame, with a row for each weight above `least`.
 
         Args:
             keep: a pattern of the modules to take.
@@ -199,10 +199,10 @@ class Trace(Mapping[str, Recorded]):
         title: str = "Attention",
         measures: Sequence[Measure] = (),
     ) -> None:
-        """Writes an HTML page of the recorded attention of one batch row, which needs no network.
+        """Writes a self-contained HTML page with the recorded attention of one batch row.
 
-        Give `inputs` and, if the model wrote something, `generated`: the page then finds the row of every call that
-        belongs together, and names its queries and keys. The page says what it leaves out.
+        Pass `inputs` and, if the model wrote something, `generated`: the page then finds the matching row of every
+        call, and names its queries and keys. The page says what it leaves out.
 
         Args:
             path: the HTML file to write.
@@ -211,7 +211,7 @@ class Trace(Mapping[str, Recorded]):
             tokenizer: a Hugging Face tokeniser or processor, for the names of tokens.
             inputs: what the model was given: the output of a tokeniser or processor, token numbers (batch, tokens), a
                 PIL image, pixels (batch, channels, lines, columns), or the samples of a recording.
-            generated: what `generate` of Hugging Face returned; with `return_dict_in_generate=True` for beam search.
+            generated: the result of Hugging Face's `generate`; with `return_dict_in_generate=True` for beam search.
             rate: samples a second, of a recording.
             row: the batch row to show; with `generated`, the number of a sequence.
             rows: as for `joined`; `row` is then the number of a hypothesis.
