@@ -15,15 +15,15 @@ SHARE = 0.95
 def bootstrap(
     figures: Callable[[NDArray[np.int64]], Mapping[str, float]], examples: int, samples: int, *, seed: int = 0
 ) -> dict[str, tuple[float, float]]:
-    """The interval that holds each figure in 95 % of the resamplings: its percentiles 2.5 and 97.5.
+    """The interval that contains each figure in 95 % of the resamplings: its percentiles 2.5 and 97.5.
 
     Resamplings in which a figure is not a number, such as an area without positive examples, do not count for it.
 
     Args:
         figures: of the examples with these numbers, some of them several times.
         examples: how many there are.
-        samples: how often as many examples are drawn, with replacement.
-        seed: of the draws.
+        samples: how many times as many examples are drawn, with replacement.
+        seed: for the draws.
 
     Reference:
         Efron and Tibshirani (1993), "An introduction to the bootstrap", chapter 13.

@@ -1,4 +1,4 @@
-"""Whether probabilities are as high as answers are right."""
+"""Whether probabilities match how often answers are right."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def rouge_l(predicted: Texts, wanted: References) -> Figure:
 
 
 def cider(predicted: Texts, wanted: References) -> Figure:
-    """CIDEr-D: the similarity of n-grams, those that few pictures have counting most, 0 to 1000, as papers print it.
+    """CIDEr-D: the similarity of n-grams, with rare ones counting most, from 0 to 1000, as papers print it.
 
     Reference:
         Vedantam et al. (2015), arXiv:1411.5726.
@@ -51,7 +51,7 @@ def cider(predicted: Texts, wanted: References) -> Figure:
 
 
 def distinct(predicted: Texts, wanted: References, *, order: int) -> Figure:
-    """The percentage of n-grams of all captions that differ: low if a model writes the same all the time.
+    """The percentage of distinct n-grams in all captions: low if a model always writes the same.
 
     Reference:
         Li et al. (2016), arXiv:1510.03055.

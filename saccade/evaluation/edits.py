@@ -67,8 +67,8 @@ class Column(NamedTuple):
 class DistanceColumns:
     """The columns of a distance table, read from the last to the first.
 
-    Only every n-th one of n² is kept. Those in between are computed again where they are needed, so that the memory
-    stays small for long texts.
+    Only every n-th one of n² is kept. Those in between are recomputed when needed, so that memory stays small for long
+    texts.
     """
 
     def __init__(self, first: Sequence[Hashable], second: Sequence[Hashable]) -> None:

@@ -10,4 +10,4 @@ class Figure(NamedTuple):
     signature: str = ""
     """Makes the value comparable with others: sacrebleu's signature, or the definition in words."""
     interval: tuple[float, float] | None = None
-    """From where to where the value lies in 95 % of resamplings of the examples, if they were asked for."""
+    """The range of the value in 95 % of resamplings of the examples, if requested."""

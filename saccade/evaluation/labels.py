@@ -15,14 +15,14 @@ from saccade.evaluation.figures import Figure
 from saccade.evaluation.tables import Table
 
 MOST_PRINTED = 12
-"""Classes of a confusion matrix that is still read at a glance."""
+"""The maximum number of classes of a confusion matrix that is printed."""
 
 MOST_COUNTED = 1000
-"""Classes of a confusion matrix that is written at all."""
+"""The maximum number of classes of a confusion matrix that is written at all."""
 
 
 class Labelled(NamedTuple):
-    """Predicted labels beside the true ones."""
+    """Predicted labels with the true ones."""
 
     found: NDArray[np.bool_]
     """(examples, classes): which are predicted."""
@@ -34,7 +34,7 @@ class Labelled(NamedTuple):
     several: bool = False
     """Whether an example can have any number of labels."""
     positive: int | None = None
-    """With two classes, the number of the one that is looked for."""
+    """With two classes, the index of the positive one."""
 
     @staticmethod
     def of(
@@ -54,7 +54,7 @@ class Labelled(NamedTuple):
             probabilities: the probability of each class, for each example.
             names: the names of the classes.
             several: whether an example can have any number of labels.
-            positive: of two classes, the one that is looked for.
+            positive: of two classes, the one to detect.
         """
         if len(predicted) != len(wanted) or not wanted:
             raise ValueError(f"{len(predicted)} answers cannot be compared with {len(wanted)} labels.")
@@ -67,7 +67,7 @@ class Labelled(NamedTuple):
         return self._replace(found=self.found[rows], true=self.true[rows], probabilities=self.probabilities[rows])
 
     def asked(self, side: NDArray[Any]) -> NDArray[Any]:
-        """The column of the class that is looked for, from (examples, classes); all columns without one."""
+        """The column of the positive class, from (examples, classes); all columns without one."""
         return side if self.positive is None else side[:, [self.positive]]
 
     def figures(self, metrics: Sequence[str]) -> dict[str, Figure]:
@@ -75,9 +75,9 @@ class Labelled(NamedTuple):
         return {name: Figure(METRICS[name].compute(self), METRICS[name].definition) for name in metrics}
 
     def reliability(self) -> list[Bin]:
-        """The answers in bins of their confidence; of several labels, each decision is an answer.
+        """The answers in bins of their confidence; with several labels, each decision is an answer.
 
-        Of a class that is looked for, the bins are those of its probability, and the accuracy is how often it is right.
+        With a positive class, the bins are those of its probability, and the accuracy is how often it is right.
         """
         if self.positive is not None:
             confidence, right = self.probabilities[:, self.positive], self.true[:, self.positive]
@@ -159,7 +159,7 @@ class Metric(NamedTuple):
     of_grades: bool = False
     """Whether it needs ordered labels."""
     of_decisions: bool = False
-    """Whether it needs classes that are decided on their own: one that is looked for, or several labels."""
+    """Whether it needs a positive class or several labels."""
 
 
 METRICS = {

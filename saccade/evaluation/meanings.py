@@ -1,4 +1,4 @@
-"""The meaning of each attention metric in two sentences, shown wherever the metric is."""
+"""The meaning of each attention metric in two sentences, shown next to the metric."""
 
 from saccade.registry import nearest
 

@@ -1,4 +1,4 @@
-"""A cache of recent words beside a language model."""
+"""A cache of recent words for a language model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from saccade.checks import check_count
 
 
 class Remembered(NamedTuple):
-    """What a cache holds: states (batch, places, dim), the tokens that followed them, and which of both are real."""
+    """The content of a cache: states (batch, places, dim), the tokens that followed them, and which are real."""
 
     states: Tensor
     tokens: Tensor
@@ -19,12 +19,12 @@ class Remembered(NamedTuple):
 
 
 class NeuralCache:
-    r"""Lets a trained language model repeat words, by likening its state to recent ones.
+    r"""Lets a trained language model repeat recent words, by comparing its state with earlier ones.
 
     .. math:: p(w) = (1 - \lambda)\, p_{model}(w) + \lambda\, p_{cache}(w), \qquad
         p_{cache}(w) \propto \sum_{i} [w = x_{i+1}] \exp(\theta\, h_t^\top h_i)
 
-    The sum is over the last `size` positions. Nothing is trained. Where nothing is remembered yet, the model is alone.
+    The sum is over the last `size` positions. Nothing is trained. While the cache is empty, only the model counts.
 
     Reference:
         Grave et al. (2017), arXiv:1612.04426.

@@ -10,7 +10,7 @@ from saccade.evaluation.figures import Figure
 
 
 class Read(NamedTuple):
-    """What a language model made of some text."""
+    """A language model's results on some text."""
 
     log_prob: float
     """The sum over all predicted tokens, in nats."""
@@ -24,7 +24,7 @@ class Read(NamedTuple):
     words: int
     bytes: int
     unknown: int = 0
-    """How many of the tokens stand for whatever the vocabulary lacks."""
+    """How many of the tokens are unknown."""
 
 
 METRICS: dict[str, tuple[Callable[[Read], float], bool, str]] = {
@@ -58,7 +58,7 @@ def score_reading(texts: Iterable[Read], metrics: Sequence[str]) -> dict[str, Fi
     """The metrics of several texts taken together, so that each token counts the same.
 
     Args:
-        texts: what the model made of each.
+        texts: the results on each.
         metrics: names from `METRICS`.
     """
     whole = Read(*map(sum, zip(*texts, strict=True)))
@@ -66,7 +66,7 @@ def score_reading(texts: Iterable[Read], metrics: Sequence[str]) -> dict[str, Fi
 
 
 def about_unknown(texts: Iterable[Read]) -> list[str]:
-    """What unknown tokens mean for the figures of texts, in a sentence; nothing if there are none."""
+    """A sentence about what unknown tokens mean for the figures; empty if there are none."""
     whole = Read(*map(sum, zip(*texts, strict=True)))
     if not whole.unknown:
         return []
@@ -86,5 +86,5 @@ def perplexity(loss: float, count: int) -> float:
 
 
 def percent(part: int, whole: int) -> float:
-    """NaN of nothing."""
+    """A percentage; NaN if the whole is 0."""
     return 100.0 * part / whole if whole else math.nan

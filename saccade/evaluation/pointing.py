@@ -10,10 +10,10 @@ from torch import Tensor
 from saccade.evaluation.figures import Figure
 
 Box = tuple[float, float, float, float]
-"""Left, top, right and bottom, as shares of the width and height of what the model reads of a picture."""
+"""Left, top, right and bottom, as fractions of the width and height of the part of a picture that the model reads."""
 
 WordBoxes = Sequence[Sequence[Box]]
-"""For each word the boxes of what it names, none if that is not known."""
+"""For each word, the boxes of what it names; none if unknown."""
 
 
 def pointing_accuracy(weights: Sequence[Tensor], boxes: Sequence[WordBoxes], grid: tuple[int, int]) -> Figure:
@@ -34,8 +34,8 @@ def pointing_accuracy(weights: Sequence[Tensor], boxes: Sequence[WordBoxes], gri
 def weight_in_box(weights: Sequence[Tensor], boxes: Sequence[WordBoxes], grid: tuple[int, int]) -> Figure:
     """The percentage of the weight of words with a known box that lies in it, averaged over these words.
 
-    What lies in a box, and the shapes, are as in `pointing_accuracy`. The signature of the figure says how much evenly
-    spread weight would have.
+    What lies in a box, and the shapes, are as in `pointing_accuracy`. The signature of the figure says what uniform
+    weights would get.
     """
     known = list(_known(weights, boxes, grid))
     share = sum(float(row[inside].sum()) for row, inside in known) / max(len(known), 1)

@@ -12,7 +12,7 @@ HIGHER_IS_BETTER = {"masked_accuracy": True, "masked_perplexity": False, "next_a
 
 
 class Guessed(NamedTuple):
-    """What a model made of some text."""
+    """A model's results on some text."""
 
     log_prob: float
     """The sum over all hidden tokens, in nats."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from saccade.evaluation.figures import Figure
 
 AT = 10
-"""How long the lists are that are measured."""
+"""The length of the lists that are scored."""
 
 METRICS = {
     "ndcg@10": "normalised discounted gain of the first 10, in %",

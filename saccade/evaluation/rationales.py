@@ -73,7 +73,7 @@ def iou_f1(predicted: Sequence[Marked], gold: Sequence[Marked], *, threshold: fl
     Args:
         predicted: the rationale that a model gives for each document.
         gold: the rationale that people gave.
-        threshold: the least intersection over union that counts as agreement.
+        threshold: the minimum intersection over union that counts as agreement.
     """
     if not 0.0 < threshold <= 1.0:
         raise ValueError(f"threshold must be above 0 and at most 1, got {threshold}.")

@@ -11,7 +11,7 @@ from saccade.interpretation.text import visible_name
 MOST_ROWS = 30
 """Rows that are printed; JSON has them all."""
 WIDEST = 16
-"""Characters of a column's name that are printed."""
+"""The maximum number of printed characters of a column's name."""
 
 
 class Table(NamedTuple):
@@ -27,7 +27,7 @@ class Table(NamedTuple):
     """Whether it is small enough to be read."""
 
     def as_json(self) -> dict[str, Any]:
-        """The table as JSON can hold it, without NaN."""
+        """The table in JSON's types, without NaN."""
         rows = {name: [None if math.isnan(value) else value for value in row] for name, row in self.rows.items()}
         return {"title": self.title, "columns": list(self.columns), "rows": rows}
 

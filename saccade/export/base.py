@@ -16,16 +16,16 @@ from saccade.registry import Registry
 from saccade.runs import Run
 
 MARK = "saccade export"
-"""Stands at the beginning of an exported file: only a file that has it is replaced by another export."""
+"""The mark at the beginning of an exported file: only a file with this mark is replaced by another export."""
 
 EXPORT = "export.json"
-"""The file of an exported folder that says what it is: only a folder that has one is replaced by another export."""
+"""The file that identifies an exported folder: only a folder with this file is replaced by another export."""
 
 
 class Format:
     """A way to write a trained model for programs other than Saccade.
 
-    The constructor takes the options of the format, typed keywords only. A new format writes `check` and `write`.
+    The constructor takes the options of the format as typed keywords. A new format implements `check` and `write`.
     """
 
     suffix: ClassVar[str | None] = None
@@ -36,7 +36,7 @@ class Format:
         raise NotImplementedError
 
     def remarks(self, run: Run) -> list[str]:
-        """What the export of a run lacks, though it is of use without: a warning, and a part of `export.json`."""
+        """What the export of a run lacks but can do without: shown as a warning and listed in `export.json`."""
         return []
 
     def write(self, run: Run, output: Path) -> None:
@@ -56,12 +56,12 @@ formats: Registry[Format] = Registry("format", base=Format, home="saccade.export
 def export(run: Run, output: str | os.PathLike[str], *, format: str | Format, **options: Any) -> Path:
     """Writes a run for other programs, and returns where it is.
 
-    An earlier export in the same place is replaced once the new one is complete. A folder that holds anything else is
-    refused.
+    An earlier export in the same place is replaced once the new one is complete. A folder with anything else in it is
+    rejected.
 
     Args:
         run: a trained model, as `load` returns it.
-        output: the folder to write; for a format of one file, that file.
+        output: the folder to write, or the file if the format is a single file.
         format: the short name of the format, or the format itself.
         options: what the constructor of the format takes, if it is named.
     """

@@ -1,4 +1,4 @@
-"""What a program must know of a run besides its graphs, as JSON."""
+"""What a program needs besides the graphs of a run, as JSON."""
 
 from __future__ import annotations
 

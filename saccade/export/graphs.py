@@ -20,7 +20,7 @@ Axes = dict[str, dict[int, str]]
 """For each tensor, the axes whose sizes vary, with their names."""
 
 Make = Callable[[int, int], dict[str, Tensor]]
-"""The inputs of a model by name, for so many examples of at most so many positions."""
+"""Makes the inputs of a model by name, for a number of examples and a maximum number of positions."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Hugging Face: BERT as a folder that the `transformers` library loads."""
+"""Hugging Face: BERT as a folder that the `transformers` library can load."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from saccade.tasks import Classification
 
 @formats.register("huggingface")
 class HuggingFace(Format):
-    """A folder that the `transformers` library loads, with the weights, the tokeniser and the names of the labels.
+    """A folder that the `transformers` library can load, with the weights, the tokeniser and the names of the labels.
 
     For BERT with softmax over scaled inner products. A head that classifies the mean of the states, or pools them by
     attention, is left out, since that library has no class for it.

@@ -1,4 +1,4 @@
-"""int8: the run with weights of 8 bits, for faster predictions on a CPU."""
+"""int8: the run with 8-bit weights, for faster predictions on a CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from saccade.runs import Run
 from saccade.runs.folder import WEIGHTS
 
 MOST_LOST = 0.5
-"""Points of a figure whose loss is not worth a warning."""
+"""How many points a figure may lose without a warning."""
 
 
 class FigureChange(NamedTuple):
@@ -32,11 +32,11 @@ class FigureChange(NamedTuple):
 
 @formats.register("int8")
 class Int8(Format):
-    """A run folder whose largest linear layers have weights of 8 bits: smaller, and faster on a CPU.
+    """A run folder whose largest linear layers have 8-bit weights: smaller, and faster on a CPU.
 
     `saccade predict`, `evaluate` and `serve` read it like any run. The layers of attention heads, feed-forward networks
-    and outputs are rounded, each output with a scale of its own; their inputs are rounded as they come. The card says
-    how the figures of the task change, and warns if one loses more than 0.5 points.
+    and outputs are rounded, each output with its own scale; their inputs are rounded on the fly. The card shows how the
+    task's figures change, and points out any that lose more than 0.5 points.
 
     Args:
         data: the examples to measure both on; by default the validation data of the training.

@@ -1,4 +1,4 @@
-"""ONNX: graphs for onnxruntime, with a runner that needs nothing else."""
+"""ONNX: graphs for onnxruntime, with a runner that needs only numpy besides."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from saccade.runs import Run
 
 @formats.register("onnx")
 class Onnx(Format):
-    """ONNX graphs with named inputs, outputs and attention weights, and a runner on onnxruntime and numpy.
+    """ONNX graphs with named inputs, outputs and attention weights, and a runner that needs onnxruntime and numpy.
 
     Batches and lengths are dynamic. `encoder.onnx` and `decoder.onnx` are the two halves of a model that writes texts,
-    `model.onnx` is any other model. `model.json` holds the vocabularies and all else that a prediction needs, and
-    `python run.py "a text"` predicts without PyTorch.
+    `model.onnx` is any other model. `model.json` contains the vocabularies and everything else that a prediction needs,
+    and `python run.py "a text"` predicts without PyTorch.
     """
 
     def check(self, run: Run) -> None:
@@ -103,7 +103,7 @@ def _axis_names(inputs: Any, graph: TracedGraph) -> dict[str, str]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without the exporter's notes to its own developers."""
+    """Silences the exporter's notes to its own developers."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

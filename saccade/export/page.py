@@ -1,4 +1,4 @@
-"""A page: one HTML file with the model inside, for people without Python."""
+"""A page: one HTML file that contains the model, for people without Python."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ KINDS = ("generation", "classification", "rating")
 
 @formats.register("page")
 class Page(Format):
-    """One HTML file that runs the model in a browser, offline, and shows what it looked at.
+    """One HTML file that runs the model in a browser, offline, and shows what it attends to.
 
-    It holds the ONNX graphs and onnxruntime-web, which npm fetches once. Nothing is loaded from elsewhere, and nothing
-    is sent.
+    It contains the ONNX graphs and onnxruntime-web, which npm fetches once. The page loads nothing from elsewhere, and
+    sends nothing.
 
     Args:
         runtime: a folder with onnxruntime-web, if npm cannot fetch it here.

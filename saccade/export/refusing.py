@@ -1,4 +1,4 @@
-"""What no graph can express, by name: a run that uses it is refused before any work."""
+"""What no graph can express: a run that uses it is rejected by name before any work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PARTS: dict[type[nn.Module], str] = {
     **dict.fromkeys((KSubset, Fusedmax, SemiMarkov, LinearChain, ProjectiveTree, NonProjectiveTree), STEPS),
     **dict.fromkeys((ContinuousSoftmax, ContinuousSparsemax), "solves linear equations, which ONNX cannot express"),
 }
-"""Modules that a graph cannot hold, with the reason."""
+"""Modules that a graph cannot express, with the reason."""
 
 INSTEAD = "Use the run itself: `saccade predict`, or `saccade serve` for other programs."
 
@@ -68,7 +68,7 @@ def graph_remarks(run: Run) -> list[str]:
 
 
 def check_parts(model: nn.Module) -> None:
-    """Raises `ValueError`, naming a module that a graph cannot hold."""
+    """Raises `ValueError`, naming a module that a graph cannot express."""
     for name, part in model.named_modules():
         for kind, reason in PARTS.items():
             if isinstance(part, kind):

@@ -12,7 +12,7 @@ from saccade.masks import Mask
 from saccade.memory import Memory
 
 LEFT_OUT = ("owner", "own_values", "tape")
-"""Fields of a memory that hold no tensors of the state."""
+"""Fields of a memory that are not part of the state's tensors."""
 
 
 def parts(state: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def tensors_of(state: Any) -> dict[str, Tensor]:
 
 
 def plain_values(state: Any) -> dict[str, Any]:
-    """Everything else that a state holds, which a graph keeps as constants."""
+    """Everything else in a state, which a graph keeps as constants."""
     return {name: leaf for name, leaf in leaves(state) if not isinstance(leaf, Tensor | Mask)}
 
 

@@ -20,13 +20,13 @@ from saccade.runs import Run
 
 @formats.register("torch")
 class TorchProgram(Format):
-    """Programmes of `torch.export`, with the same graphs, inputs and outputs as the format onnx.
+    """`torch.export` programs, with the same graphs, inputs and outputs as the format onnx.
 
     `torch.export.load("encoder.pt2").module()` runs in PyTorch without Saccade. With `aot` there are packages of
     AOTInductor instead, compiled for this machine: `torch._inductor.aoti_load_package("encoder.pt2")`.
 
     Args:
-        aot: compile the graphs to native code, which takes minutes and a C++ compiler.
+        aot: compile the graphs to native code, which takes minutes and needs a C++ compiler.
     """
 
     def __init__(self, *, aot: bool = False) -> None:

@@ -12,7 +12,7 @@ from saccade.runs import Run
 
 
 def graphs_of(run: Run) -> list[TracedGraph]:
-    """Encoder and decoder of a model that writes texts; the whole of any other; of a language model both."""
+    """Encoder and decoder of a model that generates text; the whole of any other; all of these for a language model."""
     task, model = run.task, run.model.eval()
     networks = [field.network() for field in task.inputs.values()]
 

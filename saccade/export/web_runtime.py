@@ -32,7 +32,7 @@ class WebRuntime(NamedTuple):
 
 
 def web_runtime(folder: str | None = None) -> WebRuntime:
-    """The runtime in this folder, or in the cache of the user, where npm puts it first if need be."""
+    """The runtime in this folder, or in the user's cache, where npm installs it if necessary."""
     if folder is not None:
         found = _read(Path(folder))
         if found is None:

@@ -80,7 +80,7 @@ def _how_validated(plan: Plan, examples: int) -> list[str]:
 
 
 def _versions(first: Start, last: Start) -> list[str]:
-    """A table, with a second column if the training was resumed with others than it began with."""
+    """A table, with a second column if the training was resumed with other versions."""
     if first.versions == last.versions:
         return ["| | version |", "| --- | --- |", *(f"| {name} | {v} |" for name, v in first.versions.items())]
     names = {**first.versions, **last.versions}

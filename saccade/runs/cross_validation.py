@@ -1,4 +1,4 @@
-"""Cross-validation: one run for each fold, trained on the others and evaluated on its own."""
+"""Cross-validation: one run for each fold, trained on the others and evaluated on that one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OURS = re.compile(rf"fold-\d+|{re.escape(FILE)}|README\.md")
 
 
 class Fold(NamedTuple):
-    """One fold, and how the run that did not see it does on it."""
+    """One fold, and the figures on it of the run that did not see it."""
 
     name: str
     folder: Path
@@ -75,16 +75,16 @@ def cross_validate(
     overrides: Mapping[str, Any] | None = None,
     trust: bool = True,
 ) -> CrossValidation:
-    """Trains a model for each fold of the data, on the other folds, and evaluates it on its own.
+    """For each fold, trains a model on the other folds and evaluates it on that one.
 
     The runs go to `fold-0`, `fold-1` and so on in the output folder. If it is called again with the same arguments,
-    finished folds are kept and an interrupted one is resumed. What a run validates on is held out of the folds that it
-    is trained on: the fold that it is evaluated on has no part in choosing its weights.
+    finished folds are kept and an interrupted one is resumed. Validation examples are held out of the training folds:
+    the fold that a run is evaluated on plays no part in choosing its weights.
 
     Args:
         config: as for `train`, like all arguments that are not here.
-        folds: how many folds, in which labels keep their shares and equal inputs stay together; or the name of the
-            column that names the fold of each example.
+        folds: the number of folds, which preserve label proportions and keep equal inputs together; or the name of the
+            column with the fold of each example.
         output: the folder for the runs and the summary.
         task: as for `train`.
         model: as for `train`.
@@ -140,7 +140,7 @@ def cross_validate(
 
 
 def _trained(plan: Plan, held: Mapping[str, Any], folder: Path, init_from: Any, trust: bool) -> Run:
-    """The run of a fold: as it was left, resumed, or new."""
+    """The run of a fold: finished, resumed, or new."""
     begun = folder / "config.yaml"
     if not begun.is_file():
         return train(plan.plain, data=dict(held), output=folder, init_from=init_from, trust=trust)

@@ -1,4 +1,4 @@
-"""The files of a run folder, and how they are kept from harm."""
+"""The files of a run folder, and how they are protected."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def check_unchanged(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 
 def check_same(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Raises if a folder holds a training with other arguments than are asked for now."""
+    """Raises if a folder contains a training with other arguments than those given now."""
     before, after = dict(_flat(old)), dict(_flat(new))
     for key in {**before, **after}:
         if before.get(key) != after.get(key):
@@ -178,12 +178,12 @@ def save_task(task: Task, folder: Path) -> None:
 
 
 def seal_run(folder: Path) -> None:
-    """Writes the checksums of all that `load` reads."""
+    """Writes the checksums of everything that `load` reads."""
     seal(folder, [WEIGHTS, *_read_by_load(folder)])
 
 
 def verify_run(folder: Path) -> None:
-    """Raises `ArtifactError` if a file of a sealed run is not what was written.
+    """Raises `ArtifactError` if a file of a sealed run was changed.
 
     A training that has not ended has sealed what its task learned, and its checkpoints.
     """
@@ -211,7 +211,7 @@ def verify_task(folder: Path) -> None:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """All that `load` reads."""
+    """Everything that `load` reads."""
     return [chosen_weights(folder).file, *(folder / name for name in _read_by_load(folder))]
 
 

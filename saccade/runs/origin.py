@@ -1,4 +1,4 @@
-"""The trained model that another one starts from: a run, or a BERT that the `transformers` library saved."""
+"""The trained model that another one starts from: a run, or a BERT saved by the `transformers` library."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class WeightsOrigin(NamedTuple):
 
     folder: Path
     foreign: bool
-    """Whether it is not a run of ours."""
+    """Whether it is not one of Saccade's runs."""
 
     def complete(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """The configuration with those arguments of its model that must be as they were (see `Bert.inherited`)."""
+        """The configuration with the model arguments that must stay the same (see `Bert.inherited`)."""
         model = config.get("model")
         given = {"class": model} if isinstance(model, str) else dict(model or {})
         if self.foreign:
@@ -44,7 +44,7 @@ class WeightsOrigin(NamedTuple):
         return {**config, "model": {**given, **{name: own[name] for name in names if name in own}}}
 
     def teach(self, task: Task) -> bool:
-        """Lets the fields of a task take what the model's fields learned; whether any did."""
+        """Lets the fields of a task take over what the model's fields learned; returns whether any did."""
         learned = sorted(path for path in (self.folder / "task").glob("*") if path.is_dir())
         taught = False
         for role, field in task.fields.items():
@@ -61,7 +61,7 @@ class WeightsOrigin(NamedTuple):
         return huggingface.read_weights(self.folder, outline)
 
     def initialise(self, model: nn.Module, weights: Mapping[str, Tensor]) -> str:
-        """Copies weights into a model, where names, shapes and types agree; says how many did.
+        """Copies weights into a model, where names, shapes and types match; reports how many did.
 
         Args:
             model: the new model.

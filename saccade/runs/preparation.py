@@ -167,7 +167,7 @@ def _leaks_of_groups(trained: NDArray[np.uint64], valid: Iterable[Example], colu
 
 
 def _is_stored(folder: Path, mark_of_data: str) -> bool:
-    """Whether a folder holds the encoded examples of these data, undamaged; a warning says if they are damaged."""
+    """Whether a folder contains intact encoded examples of this data; warns if they are damaged."""
     if not (folder / CHECKSUMS).exists():
         return False
     try:
@@ -222,7 +222,7 @@ class TrainingExamples:
 def _encode(
     plan: Plan, kept: TrainingExamples, folder: Path, mark_of_data: str
 ) -> tuple[Sequence[Row], Any, int, Counter[str], Counter[str]]:
-    """The training examples as rows, which go to Arrow if they come from files, and the sizes of the rows.
+    """The training examples as rows, stored as Arrow if they come from files, and the sizes of the rows.
 
     Also the number of examples, why others were left out, and why some are read in part.
     """
@@ -260,8 +260,8 @@ def _encode(
 def _stored_rows(folder: Path) -> Iterator[Path]:
     """The file to store rows in.
 
-    Only the main process, which holds the lock, changes what the run folder keeps. The others have a file of their own,
-    which needs no name once it is open.
+    Only the main process, which holds the lock, changes the run folder. The others have their own file, which needs no
+    name once it is open.
     """
     if is_main():
         for name in (CHECKSUMS, *STORED):  # of a training that did not get far, perhaps with other limits; or damaged
@@ -273,5 +273,5 @@ def _stored_rows(folder: Path) -> Iterator[Path]:
 
 
 def is_main() -> bool:
-    """Whether this is the one of torchrun's processes that writes."""
+    """Whether this is the process among torchrun's that writes."""
     return int(os.environ.get("RANK", "0")) == 0

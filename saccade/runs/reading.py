@@ -28,7 +28,7 @@ def read_examples(
         source: files, or examples in memory.
         task: whose examples they are.
         fields: what is read in any case.
-        optional: roles among them that the source may lack.
+        optional: those roles that may be missing from the source.
         scored: whether the task's figures are computed from these examples.
     """
     usual: dict[str, Any] = {"optional": optional, "extras": task.extras, "check": task.check_example}

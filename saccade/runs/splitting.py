@@ -35,7 +35,7 @@ class Purpose(IntEnum):
 
 
 def fields_of(task: Task, data: Corpus) -> dict[str, FieldLike]:
-    """What a training example holds: the task's fields, and the names of its fold and group if columns have them."""
+    """The fields of a training example: the task's, and its fold and group if there are columns for them."""
     found: dict[str, FieldLike] = {**task.fields}
     for setting, role, column in (("folds", FOLD, data.folds), ("group", GROUP, data.group)):
         if isinstance(column, str):
@@ -48,12 +48,12 @@ def fields_of(task: Task, data: Corpus) -> dict[str, FieldLike]:
 class Split:
     """The part of the data that each example belongs to.
 
-    It is the same one each time. Equal inputs stay together, or, if the data name groups, the examples of each group;
-    labels keep their shares.
+    It is the same each time. Equal inputs stay together or, if the data has groups, the examples of each group; label
+    proportions are preserved.
 
     Args:
         examples: all of the training data, read once.
-        task: knows which inputs are equal, and what is kept in proportion.
+        task: knows which inputs are equal, and the labels whose proportions are preserved.
         data: the folds, if there are any.
     """
 
@@ -110,7 +110,7 @@ class Split:
         return np.equal(self.folds, self.names.index(fold))
 
     def parts(self, share: float) -> NDArray[np.int8]:
-        """(examples,): the part of each; a share of what is not tested on is validated on."""
+        """(examples,): the part of each; a share of the examples outside the test fold is for validation."""
         if share and self.data.split != "random":
             later = self._later(share)
             return np.where(later, Purpose.VALID, Purpose.TRAIN).astype(np.int8)
@@ -131,7 +131,7 @@ class Split:
         return latest(times, min(MOST_HELD_OUT, max(1, round(share * len(times)))))
 
     def identity(self) -> str:
-        """Changes when the examples or their folds do, whatever their order."""
+        """Changes if the examples or their folds change, regardless of order."""
         rows = np.stack([self.marks, (self.folds if self.folds is not None else 0 * self.strata).astype(np.uint64)])
         return hashlib.blake2b(rows[:, np.lexsort(rows)].tobytes(), digest_size=16).hexdigest()
 

@@ -1,4 +1,4 @@
-"""What is printed while data is prepared: a line for each stage, and how far it is."""
+"""Progress while data is prepared: a line for each stage, and how far it is."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Stage(Iterable[T]):
 
 
 def say(line: str) -> None:
-    """Prints a line for the user, beside the output of a command."""
+    """Prints a line for the user on standard error."""
     print(line, file=sys.stderr, flush=True)
 
 

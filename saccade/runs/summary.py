@@ -1,4 +1,4 @@
-"""What a training says about its data before it starts, and what the model card says about its sources."""
+"""The summary of the data before training starts, and the sources in the model card."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HELD_OUT = {"random": "held out", "time": "the latest, held out", "leave_one_out
 """How validation examples were chosen, for the model card."""
 
 MANY = 0.05
-"""The share of left-out examples that deserves a warning."""
+"""Training warns if more than this share of the examples is left out."""
 
 
 FEW = 10

@@ -52,7 +52,7 @@ def train(
     overrides: Mapping[str, Any] | None = None,
     trust: bool = True,
 ) -> Run:
-    """Trains a model and returns its run.
+    """Trains a model, and returns its run.
 
     Each part is a short name, a class, an instance, `functools.partial(Class, argument=...)`, or a dictionary of
     arguments with `class` among them. Parts given next to a configuration replace single arguments of it.
@@ -66,8 +66,8 @@ def train(
         trainer: how long, how fast, how often; see `saccade.training.Trainer`.
         output: the folder to create.
         resume: the folder of a run to continue, instead of a configuration and an output.
-        init_from: a folder whose weights to start from, where names and shapes agree: another run, or a BERT that the
-            `transformers` library saved, whose sizes and vocabulary are then used.
+        init_from: a folder whose weights to start from, where names and shapes agree: another run, or a BERT saved by
+            the `transformers` library, whose sizes and vocabulary are then used.
         overrides: single arguments, such as `{"model.hidden_dim": 64}`.
         trust: whether the configuration may name classes that are not Saccade's.
     """

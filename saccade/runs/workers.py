@@ -1,4 +1,4 @@
-"""Processes that predict in parallel: on a CPU, two with one thread each do more than one with two."""
+"""Processes that predict in parallel: on a CPU, two with one thread each are faster than one with two."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from saccade.runs.frames import pack, read
 from saccade.tasks import Answer, Options, Task
 
 MOST = max(32, 2 * (os.cpu_count() or 1))
-"""Processes that anyone could want; each holds a copy of the model."""
+"""The maximum number of processes; each has a copy of the model."""
 
 
 class Workers:
@@ -81,7 +81,7 @@ class Workers:
 
     @contextmanager
     def _ending_all(self) -> Iterator[None]:
-        """If the caller is interrupted, threads that wait for an answer must not be waited for."""
+        """Ends all processes if the caller is interrupted, so that no thread waits for an answer."""
         try:
             yield
         except Exception:

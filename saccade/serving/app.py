@@ -34,11 +34,11 @@ FORMS = ("list_type", "string_type", "dict_type")
 """Errors of inputs that have another form than one of those they may have."""
 
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
-"""What a request may call a server without a token."""
+"""The host names under which a server without a token may be called."""
 
 
 LEFT = 499
-"""What the log says of a client that did not wait for its answer, as nginx does."""
+"""The status in the log for a client that did not wait for its answer, as in nginx."""
 
 SHOWN = 10
 """How many fields of a bad request are named."""
@@ -150,7 +150,7 @@ def _field(
 
 
 class _reloading:  # noqa: N801 (used as a context)
-    """Within it, SIGHUP takes over new versions of the run folders."""
+    """A context in which SIGHUP loads new versions of the run folders."""
 
     def __init__(self, models: Mapping[str, Hosted]) -> None:
         self.models, self.tasks = models, set[asyncio.Task[bool]]()
@@ -181,7 +181,7 @@ def _add_errors(app: FastAPI, bodies: Mapping[str, type[BaseModel]], models: Map
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        """Names the fields, without the values: JSON cannot hold them all, and they are the client's own."""
+        """Names the fields without their values, which JSON cannot always represent and which the client knows."""
         body = bodies.get(request.url.path)
         name = error.body if isinstance(error.body, str) and body is not None else None
         asked = ""

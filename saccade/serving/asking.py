@@ -18,7 +18,7 @@ from saccade.serving.version import BadInput, Mistake, Version
 from saccade.tasks import Example, Options
 
 SHORT = 4096
-"""Characters that are read at once: handing them to a thread would take longer."""
+"""Inputs with fewer characters are read directly: passing them to a thread would take longer."""
 
 
 def chosen(models: Mapping[str, Hosted], name: str | None) -> Hosted:
@@ -34,7 +34,7 @@ def given_options(options: Any) -> dict[str, Any]:
 
 
 def options_of_form(text: str) -> dict[str, Any]:
-    """Options as a form holds them: as JSON."""
+    """The options in a form, as JSON."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -60,7 +60,7 @@ def _defaults(kind: type[Options]) -> Options:
 
 
 def follow(request: Request, jobs: Sequence[Job]) -> None:
-    """Notes the jobs of a request: they are given up if the client leaves, or at once if it has left."""
+    """Registers the jobs of a request: they are cancelled when the client disconnects, or at once if it already has."""
     request.state.jobs = jobs
     if request.state.left:
         raise Gone
@@ -69,10 +69,10 @@ def follow(request: Request, jobs: Sequence[Job]) -> None:
 async def read(
     request: Request, version: Version, inputs: Sequence[Any], *, until: float, where: str = "input"
 ) -> list[tuple[Example, int]]:
-    """The examples that inputs stand for, with their costs; a full queue refuses them before they are decoded.
+    """The examples for the inputs, with their costs; a full queue rejects them before they are decoded.
 
-    What takes long is read in a thread. It has its places in the queue, and is given up like any other job: what has
-    not begun never does, and a thread stops after the input that it reads.
+    Slow inputs are read in a thread. They have their places in the queue, and are cancelled like any other job: reading
+    that has not begun never does, and a thread stops after the current input.
     """
     do = partial(read_inputs, version, inputs, where=where, until=until)
     if all(isinstance(value, str) for value in inputs) and sum(map(len, inputs)) <= SHORT:
@@ -98,7 +98,7 @@ async def read(
 
 
 async def answers(jobs: Sequence[Job]) -> list[bytes]:
-    """The answers to all jobs; if one has none, the others are not waited for."""
+    """The answers to all jobs; if one fails, the others are not waited for."""
     try:
         async with asyncio.timeout(jobs[0].deadline - time.monotonic()):
             if len(jobs) == 1:
@@ -115,7 +115,7 @@ async def answers(jobs: Sequence[Job]) -> list[bytes]:
 
 
 async def next_event(job: Job) -> bytes | None:
-    """The next event of a stream; None once the answer is there, which may be an error."""
+    """The next event of a stream; None once the answer, which may be an error, has arrived."""
     event: asyncio.Future[bytes] = asyncio.ensure_future(job.events.get())
     try:
         left = max(0.0, job.deadline - time.monotonic())

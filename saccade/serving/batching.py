@@ -21,11 +21,11 @@ class Full(Exception):  # noqa: N818 (a refusal)
 
 
 class Unavailable(Exception):  # noqa: N818 (a refusal)
-    """There is no answer, through no fault of the input: the worker crashed, or the deadline has passed."""
+    """There is no answer, though the input is fine: the worker crashed, or the deadline has passed."""
 
 
 class Gone(Exception):  # noqa: N818 (nobody hears of it)
-    """The client has left: what it asked for need not be computed."""
+    """The client has disconnected, so its request need not be computed."""
 
     def __init__(self) -> None:
         super().__init__("The client disconnected.")
@@ -36,8 +36,8 @@ class Job:
     """One piece of work for a worker.
 
     Args:
-        kind: what to do: read an input, which the server does itself; or predict, explain or stream.
-        given: what with.
+        kind: what to do: read an input (done by the server itself), predict, explain or stream.
+        given: the input.
         key: jobs with equal keys may share a batch; None never does.
         cost: its positions.
         deadline: on the monotonic clock.
@@ -54,7 +54,7 @@ class Job:
     events: asyncio.Queue[Any] = field(default_factory=asyncio.Queue)
 
     def fail(self, error: Exception) -> None:
-        """Ends the job without an answer, unless its client has gone."""
+        """Ends the job without an answer, unless its client has disconnected."""
         if not self.answer.done():
             self.answer.set_exception(error)
 
@@ -62,14 +62,14 @@ class Job:
 class Batches:
     """Jobs in the order of their arrival, taken out in batches.
 
-    An idle server answers at once. While all workers are busy, inputs gather, and the next free worker takes all that
-    fit into a batch: the busier the server, the larger its batches. A worker that finds fewer inputs than the other
-    workers have waits a little for more: clients that were answered a moment ago may ask again.
+    An idle server answers at once. While all workers are busy, inputs accumulate, and the next free worker takes as
+    many as fit into a batch: the busier the server, the larger its batches. A worker that would get a smaller batch
+    than the other workers waits a little for more: clients that were just answered may ask again.
 
     Args:
-        limit: how many jobs may wait, those among them whose inputs are still being read.
-        budget: the most positions of a batch, padding included.
-        wait: the most seconds to wait for more jobs while other batches are being answered.
+        limit: how many jobs may wait, including those whose inputs are still being read.
+        budget: the maximum number of positions in a batch, including padding.
+        wait: how many seconds to wait at most for more jobs while other batches are being answered.
     """
 
     def __init__(self, *, limit: int, budget: int, wait: float) -> None:
@@ -78,15 +78,15 @@ class Batches:
         self.reserved = 0
         """Places of jobs whose inputs are being read."""
         self.running: list[int] = []
-        """How many jobs each batch has that is being answered."""
+        """The number of jobs in each batch that is being answered."""
         self.idle = 0
         self.rate = 0.0
-        """Jobs a second, as lately seen."""
+        """The recent rate in jobs per second."""
         self._changed = asyncio.Event()
         self.closed = False
 
     def put(self, jobs: Sequence[Job]) -> None:
-        """Adds the jobs of a request, all or none; a request that is larger than the queue fits an empty one."""
+        """Adds the jobs of a request, all or none; a request larger than the queue fits into an empty one."""
         self.check(len(jobs))
         self.waiting.extend(jobs)
         self._changed.set()
@@ -99,7 +99,7 @@ class Batches:
 
     @contextmanager
     def reserve(self, count: int) -> Iterator[None]:
-        """Keeps places for this many jobs while their inputs are read: they can be put right after it."""
+        """Reserves places for this many jobs while their inputs are read; put them right afterwards."""
         self.check(count)
         self.reserved += count
         try:
@@ -108,12 +108,12 @@ class Batches:
             self.reserved -= count
 
     def close(self) -> None:
-        """Takes no more jobs; `take` gives out what is left, then an empty batch."""
+        """Accepts no more jobs; `take` returns what is left, then an empty batch."""
         self.closed = True
         self._changed.set()
 
     def fail(self, error: Exception) -> None:
-        """Ends all jobs that wait without an answer."""
+        """Fails all waiting jobs."""
         for job in self.waiting:
             job.fail(error)
         self.waiting.clear()
@@ -137,7 +137,7 @@ class Batches:
         return batch
 
     async def _gather(self) -> None:
-        """Waits until as many jobs wait as other batches have, or for as long as it may."""
+        """Waits until there are as many jobs as in other batches, or until the time is up."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self.wait):
                 while len(self.waiting) * len(self.running) < sum(self.running) and not self.closed:
@@ -147,13 +147,13 @@ class Batches:
                     await self._changed.wait()
 
     def done(self, batch: Sequence[Job], seconds: float) -> None:
-        """A batch that was taken has been answered."""
+        """Notes that a batch has been answered."""
         self.running.remove(len(batch))
         rate = len(batch) / max(seconds, 1e-6)
         self.rate = rate if not self.rate else 0.8 * self.rate + 0.2 * rate
 
     def _next(self) -> list[Job]:
-        """The oldest job and those that may go with it; what waits is shared among the workers that are idle."""
+        """The oldest job and those that may share its batch; waiting jobs are divided among the idle workers."""
         if not self._drop():
             return []
         first = self.waiting.popleft()
@@ -176,7 +176,7 @@ class Batches:
         return sum(job.cost for job in self.waiting)
 
     def _drop(self) -> int:
-        """Drops jobs whose clients have gone or whose deadline has passed; how many are left."""
+        """Drops jobs whose clients have disconnected or whose deadline has passed; returns how many are left."""
         now = time.monotonic()
         if any(job.answer.done() or job.deadline <= now for job in self.waiting):
             for job in self.waiting:

@@ -1,4 +1,4 @@
-"""The same server as a deployment of Ray Serve: as many copies as the load asks for, on the machines of a cluster."""
+"""The same server as a Ray Serve deployment: as many copies as the load requires, on the machines of a cluster."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def make_deployment(
 
     Args:
         runs: the folder of each model, on a disk that all machines share.
-        settings: limits, of each replica.
+        settings: the limits of each replica.
         trust, local: as for `make_app`.
         min_replicas, max_replicas: how many copies there are without load, and at most.
     """
@@ -65,7 +65,7 @@ def make_deployment(
 def serve_on_ray(deployment: Any, *, host: str, port: int) -> None:
     """Serves until SIGTERM or SIGINT, then answers what was accepted.
 
-    Uses the cluster that `RAY_ADDRESS` names or that runs on this machine; otherwise it starts one of this machine.
+    Uses the cluster that `RAY_ADDRESS` names or that runs on this machine; otherwise starts one on this machine.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray, serve = required("ray", "ray"), required("ray.serve", "ray")

@@ -22,15 +22,16 @@ MOST = 1000
 """How many connections may be open."""
 
 LINGER = 5.0
-"""How long a client that was answered early may go on sending."""
+"""How long a client that was answered early may continue to send."""
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that is closed if it does not ask for anything, or asks for it at too great length.
+    """A connection that is closed if its request takes too long or is too large.
 
-    uvicorn waits for ever for headers, however many come, and for clients that do not read their answers. Bodies have
-    limits of their own: see `Guard`. If the client leaves, so do the jobs of its request, `scope["state"]["jobs"]`.
-    That is noticed while its connection is read, which uvicorn stops to do in the middle of large bodies.
+    uvicorn waits forever for headers, however many arrive, and for clients that do not read their answers. Bodies have
+    separate limits: see `Guard`. If the client disconnects, the jobs of its request, `scope["state"]["jobs"]`, are
+    cancelled. This is only noticed while its connection is being read, which uvicorn stops doing in the middle of large
+    bodies.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -38,7 +39,7 @@ class Connection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._reader: asyncio.TimerHandle | None = None
         self._unread = 0
-        """Bytes since the last headers or part of a body that were complete."""
+        """Bytes since the last complete headers or part of a body."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -105,7 +106,7 @@ class Connection(HttpToolsProtocol):
             self._timer = None
 
     def _leave(self) -> None:
-        """Gives up a client that does not read; what is still being sent is thrown away."""
+        """Drops a client that does not read; pending output is discarded."""
         if self.cycle is not None:
             self.cycle.disconnected = True
         self.transport.abort()
@@ -123,8 +124,8 @@ class Connection(HttpToolsProtocol):
 class Lingering:
     """A transport that is closed once its client closes its side, or after a while.
 
-    A client that is still sending would otherwise see a connection that was reset, and not the answer: that its request
-    is too large, or that the server is too busy.
+    A client that is still sending would otherwise see a reset connection instead of the answer that its request is too
+    large or the server too busy.
     """
 
     def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:

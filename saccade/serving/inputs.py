@@ -1,4 +1,4 @@
-"""Inputs as they come over HTTP."""
+"""Inputs as they arrive over HTTP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Upload:
 
     Args:
         content: its bytes.
-        name: what the client calls it, if it says so.
+        name: the client's name for it, if given.
     """
 
     def __init__(self, content: bytes, name: Any = None) -> None:
@@ -41,17 +41,17 @@ class Upload:
 def read_inputs(
     version: Version, inputs: Sequence[Any], *, where: str, until: float, left: Callable[[], bool] = lambda: False
 ) -> list[tuple[Example, int]]:
-    """The examples that inputs stand for, with their costs.
+    """The examples for the inputs, with their costs.
 
-    `BadInput` names the first that cannot be used. Once the time is over or the client has left, no more are read: a
-    request may have many pictures or recordings, which take long to decode.
+    `BadInput` names the first that cannot be used. Once the deadline has passed or the client has disconnected, no more
+    are read: a request may have many pictures or recordings, which take long to decode.
 
     Args:
         version: of the model.
         inputs: JSON values, or uploaded files.
         where: the field that an input is in, `{}` for its number from 0: "inputs[{}]".
         until: on the monotonic clock.
-        left: whether nobody waits for the answer any more.
+        left: whether nobody is waiting for the answer any more.
     """
     found = []
     for number, value in enumerate(inputs):
@@ -79,7 +79,7 @@ def plain(error: Exception) -> str:
 
 
 def _decoded(version: Version, value: Any) -> Any:
-    """An input with the contents of its files; a path is refused, since it would name a file of the server."""
+    """An input with the contents of its files; paths are rejected, since they would name files on the server."""
     fields: Mapping[str, Field] = version.task.inputs
     if isinstance(value, Mapping) and not fields.keys().isdisjoint(value):
         return {role: _content(fields[role], part) if role in fields else part for role, part in value.items()}

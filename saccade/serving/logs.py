@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 USUAL = {*vars(logging.makeLogRecord({})), "color_message"}
 ENCODER = json.JSONEncoder(default=str)
-"""In ASCII: an input that is logged may hold half a character, line ends of its own, or commands to a terminal."""
+"""In ASCII: a logged input may contain lone surrogates, line breaks, or terminal commands."""
 
 
 class JsonFormatter(logging.Formatter):

@@ -9,7 +9,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """What a server counts. Each server has a registry of its own."""
+    """The metrics of a server. Each server has its own registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

@@ -22,7 +22,7 @@ REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 class Observed:
-    """Gives each request an id, counts it, and writes a line to the log; a mistake of ours is an error without details.
+    """Gives each request an id, counts it, and logs it; internal errors are answered without details.
 
     Args:
         app: what answers.

@@ -66,12 +66,12 @@ class Process:
         return self._process.pid
 
     async def ask(self, kind: str, several: Sequence[Any], event: Callable[[bytes], bool]) -> list[Reply]:
-        """A reply to each job; raises `Unavailable` if the worker ends before.
+        """A reply to each job; raises `Unavailable` if the worker ends first.
 
         Args:
             kind: what to do.
-            several: what with.
-            event: takes the events of a stream, and says whether anyone still listens.
+            several: the inputs.
+            event: takes the events of a stream, and returns whether anyone is still listening.
         """
         heard = True
         try:
@@ -88,7 +88,7 @@ class Process:
             raise Unavailable("The worker that computed this answer ended unexpectedly: try again.") from None
 
     async def end(self) -> None:
-        """Lets the worker end by itself, since its input has ended; kills it if it does not."""
+        """Closes the worker's input so that it ends by itself; kills it if it does not."""
         self._to.close()
         try:
             await asyncio.wait_for(asyncio.shield(self.ended), 5.0)

@@ -1,4 +1,4 @@
-"""What a server can be asked to do with its models."""
+"""The routes of a server's models."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
@@ -122,7 +122,7 @@ async def predicted(
     *,
     where: str = "inputs[{}]",
 ) -> Response:
-    """The answers to the inputs of a request, each a job of its own, which shares batches with those of others."""
+    """The answers to the inputs of a request, each a separate job, which shares batches with other requests."""
     until = model.deadline()
     with model.using() as version:
         asked = checked_options(version.task.options, options)

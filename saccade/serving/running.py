@@ -11,9 +11,9 @@ from saccade.serving.batching import Unavailable
 
 
 class Server(uvicorn.Server):
-    """Starts the workers itself, so that the command can say what is wrong if one cannot start.
+    """Starts the workers itself, so that the command can report why one cannot start.
 
-    uvicorn would log a traceback of the application, and exit with a code of its own.
+    uvicorn would log a traceback of the application, and exit with its own code.
 
     Args:
         config: of uvicorn.

@@ -1,4 +1,4 @@
-"""Who may ask a server, how much at once, and what its pages may load."""
+"""Who may call a server, how much it accepts at once, and what its pages may load."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from saccade.serving.batching import Full
 from saccade.serving.settings import Settings
 
 OPEN = ("/", "/health", "/ready", "/live.js", "/live.css", "/favicon.ico", "/docs", "/openapi.json")
-"""What needs no token: the pages, which ask for one, and what tells whether the server is up."""
+"""Paths that need no token: the pages, which ask for one, and the health checks."""
 
 ASSETS = "/static-offline-docs/"
 """The files of /docs, which need none either."""
 
 HELD = 8
-"""All bodies together may be so many times as large as one."""
+"""All bodies together may be this many times as large as one."""
 
 CLOSE = {"connection": "close"}
-"""The rest of a refused body is not waited for."""
+"""Closes the connection instead of waiting for the rest of a rejected body."""
 
 INLINE = "'self' 'unsafe-inline'"
 DOCS = f"default-src 'none'; script-src {INLINE}; style-src {INLINE}; img-src 'self' data:; connect-src 'self'"
@@ -57,20 +57,20 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Refuses what a server must not answer, and what would cost it too much.
+    """Rejects requests that a server must not answer, or that would cost it too much.
 
     Requests without the token get 401, those that are too large 413, too slow 408, compressed 415, and those that name
     another host 421 or come from the page of another site 403. If the bodies of all requests together are too large,
     the next one gets 429.
 
-    A page of another site can make a browser send requests to a server on loopback under a name that it controls: so a
-    server that has no token answers only to the names of this machine, and to its own pages.
+    A page of another site can make a browser send requests to a loopback server under a name that it controls, so a
+    server without a token only accepts this machine's names and its own pages.
 
     Args:
         app: what answers the others.
         settings: the limits.
         hosts: the names that a request may use for the server; None for all.
-        busy: raises `Full` if no model can take an input now; a busy server must refuse without reading.
+        busy: raises `Full` if no model can take an input now; a busy server must reject requests without reading them.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Guard:
             await _refuse(send, problem)
 
     def _refused(self, path: str, headers: Given) -> Refusal | None:
-        """Why a request is refused for its headers."""
+        """Why a request is rejected because of its headers."""
         if self.hosts is not None:
             if _name(headers.get("host", "")) not in self.hosts:
                 return Refusal(
@@ -127,7 +127,7 @@ class Guard:
         return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), wanted.encode())
 
     async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request, as long as its body keeps to the limits."""
+        """Answers a request as long as its body stays within the limits."""
         received, complete, started = 0, False, False
         problem: Refusal | None = None
         until = asyncio.get_running_loop().time() + self.settings.deadline
@@ -169,7 +169,7 @@ class Guard:
 
 
 class Refusal(NamedTuple):
-    """What a refused request is answered with."""
+    """The response to a rejected request."""
 
     status: int
     detail: str

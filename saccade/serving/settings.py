@@ -13,14 +13,14 @@ class Settings:
 
     Args:
         workers: processes for each model, with one thread each.
-        queue: how many inputs may wait for each model; more are refused with 429.
+        queue: how many inputs may wait for each model; further ones get status 429.
         wait: seconds that a busy server waits for more inputs to fill a batch; an idle one never waits.
-        batch_cost: the most positions of a batch, padding and the hypotheses of a beam included, unless one input
-            alone has more.
-        deadline: seconds after which a request is given up, and answered with 503.
-        max_body: the most bytes of a request.
-        max_inputs: the most inputs of a request.
-        token: what requests must carry as `Authorization: Bearer TOKEN`; None for a server that anyone may use.
+        batch_cost: the maximum number of positions in a batch, including padding and the hypotheses of a beam, unless a
+            single input has more.
+        deadline: seconds after which a request fails with status 503.
+        max_body: the maximum size of a request in bytes.
+        max_inputs: the maximum number of inputs in a request.
+        token: requests must send it as `Authorization: Bearer TOKEN`; None lets anyone use the server.
         origins: web pages of other origins that may call the server (CORS).
         log_inputs: whether inputs are written to the log.
     """

@@ -1,4 +1,4 @@
-"""A worker of a server: a process that holds a model and answers batches, one after the other."""
+"""A worker of a server: a process with a copy of a model that answers batches, one after the other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from saccade.tasks import Answer, Example, Options
 from saccade.tasks.noticing import warnings_about
 
 STOP = "stop"
-"""A message that ends the stream that a worker is writing, if it still is: nobody listens any more."""
+"""A message that ends the stream that a worker is writing, because nobody is listening any more."""
 
 
 class StoppedError(Exception):
@@ -30,13 +30,13 @@ class StoppedError(Exception):
 
 
 class Reply(NamedTuple):
-    """What a worker says about one job."""
+    """A worker's reply to one job."""
 
     state: Literal["ready", "event", "done", "bad", "failed"]
-    """`bad` is an input that cannot be used, `failed` a mistake of ours."""
+    """`bad` means an unusable input, `failed` an internal error."""
 
     value: Any = None
-    """JSON or a page as bytes; of `bad`, what is wrong; of `failed`, where."""
+    """JSON or a page as bytes; for `bad`, what is wrong; for `failed`, where."""
 
 
 class Work:
@@ -81,7 +81,7 @@ class Work:
         return Reply("done", *self._json([example], [answer], True))
 
     def _json(self, examples: Sequence[Example], answers: Sequence[Answer], attention: bool) -> Iterator[bytes]:
-        """The answers, each with what is to be said about its input."""
+        """The answers, each with the warnings about its input."""
         warnings = warnings_about(self.run.task, self.run.model, examples, answers)
         for number, (example, answer) in enumerate(zip(examples, answers, strict=True)):
             shown = self.run.task.as_json(example, answer, attention=attention)
@@ -101,7 +101,7 @@ def _dump(value: Any) -> bytes:
 
 
 def _finite(value: Any) -> Any:
-    """The value with None for infinite numbers and those that are none."""
+    """The value with None in place of NaN and infinite numbers."""
     if isinstance(value, dict):
         return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

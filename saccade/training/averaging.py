@@ -1,4 +1,4 @@
-"""Averaged weights: from the start of training or from a validation on, or the mean of the last checkpoints."""
+"""Averaged weights: over the whole training, from some validation on, or over the last checkpoints."""
 
 import contextlib
 import math
@@ -51,7 +51,7 @@ class Average:
 
     @contextlib.contextmanager
     def in_place(self, model: nn.Module) -> Iterator[None]:
-        """The model has the average as its weights, if there is one, and then its own again."""
+        """A context in which the model has the averaged weights, if there are any."""
         if self.weights is None:
             yield
             return
@@ -68,7 +68,7 @@ class MovingAverage(Average):
 
     .. math:: a_t = d_t \, a_{t-1} + (1 - d_t) \, w_t, \qquad d_t = \min(d, (1 + t) / (10 + t))
 
-    The average of a young training follows quickly.
+    Early in training, the average follows quickly.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
@@ -81,7 +81,7 @@ class MovingAverage(Average):
 
 
 class TriggeredAverage(Average):
-    r"""The mean of all weights since a validation that found no progress.
+    r"""The mean of all weights since validation stopped improving.
 
     .. math:: a_k = \frac{1}{k - T + 1} \sum_{i=T}^{k} w_i, \qquad
         T = \text{the first validation } t > n \text{ with } v_t > \min_{l < t - n} v_l

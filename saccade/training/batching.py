@@ -19,8 +19,8 @@ WORKERS = 2
 class Batching:
     """The tensors of training batches.
 
-    What is random in a batch, such as augmentation, follows from the seed and the place of the batch alone, so that
-    it does not depend on when the batch is prepared, and a resumed training repeats it.
+    Randomness in a batch, such as augmentation, depends only on the seed and the position of the batch. It does not
+    depend on when the batch is prepared, and a resumed training repeats it.
 
     Args:
         task: collates rows; its fields say whether that is worth a thread.

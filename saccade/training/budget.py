@@ -15,10 +15,10 @@ EARLY_STEPS, EARLY_SHARE = 3, 0.1
 """If a time limit allows few steps, the speed is measured after this many, once this share of the time has passed."""
 
 FEW = 200
-"""Steps below which a training on little data deserves a remark."""
+"""A training on little data with fewer steps gets a remark."""
 
 LONG = 2 * 3600.0
-"""Seconds from which a training deserves a remark."""
+"""A training that takes longer, in seconds, gets a remark."""
 
 
 def speed_is_known(trainer: TrainerSettings, position: Position) -> bool:

@@ -1,4 +1,4 @@
-"""What a model hands on from one piece of a long text to the next."""
+"""The state that a model carries from one piece of a long text to the next."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Carrying:
         self.tensors: dict[str, Tensor] = {}
 
     def given(self, batch: dict[str, Tensor], places: Sequence[int]) -> dict[str, Tensor]:
-        """The batch of some rows, with what is known from the pieces before them."""
+        """The batch of some rows, with the state carried from earlier pieces."""
         if self.pieces is None or self.pieces.begins(places):
             return batch
         return {**batch, **{f"{CARRIED}{name}": tensor for name, tensor in self.tensors.items()}}
 
     def keep(self, loss: Loss, places: Sequence[int]) -> None:
-        """Notes what the next pieces are given."""
+        """Keeps the state for the next pieces."""
         if self.pieces is not None:
             self.tensors = dict(loss.carried) if places else {}
 

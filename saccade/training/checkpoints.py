@@ -36,9 +36,9 @@ class Checkpoint(NamedTuple):
     optimiser: dict[str, Any]
     """The optimiser's `state_dict`."""
     state: dict[str, Any]
-    """The rest, in a form that JSON can hold: random number generators, position in the data, schedule, best score."""
+    """The rest, in JSON's types: random number generators, position in the data, schedule, best score."""
     carried: dict[str, Tensor] = {}  # noqa: RUF012 (never written to)
-    """What the model has in mind of the text that it is reading (see `Carrying`)."""
+    """The state that the model carries while reading a long text (see `Carrying`)."""
 
     @property
     def chosen(self) -> dict[str, Tensor]:
@@ -49,7 +49,7 @@ class Checkpoint(NamedTuple):
 class Checkpoints:
     """The checkpoints of one training: `step-00000120/` and so on.
 
-    Each folder is written under a hidden name, synced and renamed, and holds the SHA-256 of its files. If one is
+    Each folder is written under a hidden name, synced and renamed, and contains the SHA-256 of its files. If one is
     damaged, the one before it is used, with a warning.
     """
 
@@ -136,7 +136,7 @@ class Checkpoints:
         return None
 
     def drop_after(self, step: int) -> None:
-        """Removes the checkpoints of later steps, and what a crash left: training resumes from `step`."""
+        """Removes the checkpoints of later steps and the remains of a crash: training resumes from `step`."""
         restore_folders(self.folder)
         for later in self.steps():
             if later > step:
@@ -150,7 +150,7 @@ class Checkpoints:
 
 
 def pack_optimiser(state: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Splits an optimiser's `state_dict` into named tensors, and the rest in a form that JSON can hold."""
+    """Splits an optimiser's `state_dict` into named tensors, and the rest in JSON's types."""
     tensors: dict[str, Tensor] = {}
     numbers: dict[str, Any] = {}
     for parameter, values in state["state"].items():

@@ -1,4 +1,4 @@
-"""Which weights a training leaves: the best, an average, or the last."""
+"""Which weights to keep after training: the best, an average, or the last."""
 
 from __future__ import annotations
 

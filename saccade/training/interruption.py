@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a wish to stop."""
+"""Graceful handling of SIGINT and SIGTERM."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ class Aborted(BaseException):
 
 
 class Interruption:
-    """Notes SIGINT and SIGTERM, so that the step in progress is finished; a second one is obeyed at once.
+    """Notes SIGINT and SIGTERM, so that the current step is finished; a second signal takes effect at once.
 
     Under torchrun, which passes on what the terminal sent to all processes anyway, later ones are ignored.
     """
@@ -46,7 +46,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def abortable(self) -> Iterator[None]:
-        """Work that changes nothing and may be left at any point: a signal raises `Aborted`.
+        """A context for work that changes nothing and may be aborted at any point: a signal raises `Aborted`.
 
         Not with several processes, where the others would wait for this one.
         """

@@ -25,7 +25,7 @@ from saccade.training.validation import Objective
 
 
 class Gradient(NamedTuple):
-    """What is known of a global batch after its backward passes; the gradients are in the parameters."""
+    """The result of a global batch's backward passes; the gradients are in the parameters."""
 
     epoch: int
     batches: int
@@ -41,7 +41,7 @@ class Gradient(NamedTuple):
     """The means of what the task reports, `loss` among them."""
 
     wishes: list[bool]
-    """What any of the processes wished for."""
+    """Requests from any of the processes."""
 
 
 class Learner:
@@ -87,7 +87,7 @@ class Learner:
 
         Args:
             place: how many batches came before, counted from the start of training.
-            wishes: what this process wishes for after its backward passes, which all of them get to know.
+            wishes: returns this process's requests after its backward passes, which are shared with all processes.
         """
         epoch, batches = self.stream.take(self.trainer.accumulate)
         self.batching.prefetch(place + len(batches), self.stream.peek(self.trainer.accumulate))
@@ -136,7 +136,7 @@ class Learner:
         return norm
 
     def checkpoint(self, step: int, state: dict[str, Any]) -> Checkpoint:
-        """All that a resumed training needs, collected from all processes; `state` is what the loop adds."""
+        """Everything that a resumed training needs, collected from all processes; `state` is what the loop adds."""
         averaged = None if self.average is None else self.average.weights
         more = {} if self.average is None else {"average": self.average.state_dict()}
         return Checkpoint(

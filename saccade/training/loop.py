@@ -32,7 +32,7 @@ from saccade.training.state import read_state
 from saccade.training.validation import Validation
 
 SHORTEST_EPOCH = 100
-"""Shorter epochs are validated together: little changes in a step or two."""
+"""Shorter epochs are validated together, since little changes in a step or two."""
 
 
 class Loop:
@@ -212,7 +212,7 @@ class Loop:
         raise Interrupted(self.position.step)
 
     def _validate(self) -> None:
-        """Scores the model; if a signal comes meanwhile, the validation is left to the resumed training."""
+        """Scores the model; if a signal arrives in the meantime, the resumed training repeats the validation."""
         position, validation = self.position, self.validation
         assert validation is not None
         try:
@@ -260,7 +260,7 @@ class Loop:
             self._save()
 
     def _end(self, reason: str, *, idle: bool) -> Result:
-        """Leaves the best weights in the model and in the run folder, and says how training ended."""
+        """Leaves the best weights in the model and in the run folder, and reports how training ended."""
         trainer, position, say = self.trainer, self.position, self.progress.say
         chosen = choose_weights(
             self.model,

@@ -46,7 +46,7 @@ class MetricsLog:
             raise ArtifactError(error.errno, f"Could not open {self.path}: {error.strerror}") from error
 
     def write(self, record: Record) -> None:
-        """Appends one record; numbers that are not finite become null, since JSON has no word for them."""
+        """Appends one record; numbers that are not finite become null, since JSON cannot represent them."""
         assert self._file is not None, "begin() opens the log"
         plain = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()}
         try:

@@ -22,7 +22,7 @@ class Optimiser:
         raise NotImplementedError
 
     def create(self, model: nn.Module, *, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
-        """Matrices decay; biases, gains and other vectors, which no decay regularises, do not.
+        """Creates the optimiser. Weight decay applies to matrices, not to biases, gains and other vectors,
 
         Nor do parameters with an attribute `no_decay`, such as a table of which some rows are not trained.
         """

@@ -28,12 +28,12 @@ class Result(NamedTuple):
     scores: dict[str, float]
     """Their validation figures; empty without validation data."""
     seconds: float
-    """How long it took, validations and what came before a resumption included."""
+    """How long it took, including validations and the time before a resumption."""
 
 
 @dataclass
 class Position:
-    """Where a training is, as far as plain numbers say it."""
+    """The position of a training, in plain numbers."""
 
     step: int = 0
     seconds: float = 0.0
@@ -48,7 +48,7 @@ class Position:
     validated: int = 0
     """The step of the last validation."""
     pending: bool = False
-    """Whether a validation is due at this step that an interruption prevented."""
+    """Whether an interruption prevented a validation that is due at this step."""
     step_seconds: float | None = None
     """How long a step takes on average, validations included, once the speed is known."""
 
@@ -66,7 +66,7 @@ class Position:
         return min((limit for limit in limits if limit is not None), default=None)
 
     def judge_by(self, metric: str) -> None:
-        """Lets this figure decide what is best; if another one did before, patience starts over."""
+        """Judges by this figure from now on; if it was another one before, patience starts over."""
         best = (self.best_scores or {}).get(metric)
         if best != self.best_score:
             self.best_score, self.waited = best, 0

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class Processes:
-    """One process, or all that torchrun started: what they must agree on goes through here.
+    """One process, or all those that torchrun started, and how they communicate.
 
     Args:
         device: of the training.
-        trackers: what Accelerate informs.
+        trackers: the trackers that Accelerate reports to.
         output: the run folder.
         sharded: whether several processes split the model among them (FSDP); otherwise each has all of it (DDP).
     """
@@ -81,12 +81,12 @@ class Processes:
         return shared
 
     def unsynchronised(self, module: nn.Module) -> AbstractContextManager[Any]:
-        """Gradients within stay with their process until the next backward outside."""
+        """A context in which gradients stay local until the next backward pass outside it."""
         return self._accelerator.no_sync(module) if self.count > 1 else nullcontext()
 
     @contextmanager
     def whole(self, module: nn.Module) -> Iterator[None]:
-        """Within, a shared module has all its parameters in every process, and each can use them alone."""
+        """A context in which every process has all parameters of a shared module, and can use them independently."""
         if not self.sharded:
             yield
             return
@@ -97,7 +97,7 @@ class Processes:
             module.reshard()  # type: ignore[operator]
 
     def release(self, module: nn.Module) -> None:
-        """Gives every process all parameters of a shared module for good, as ordinary ones; tied ones stay tied."""
+        """Permanently gives every process all parameters of a shared module, as ordinary ones; tied ones stay tied."""
         made: dict[int, nn.Parameter] = {}
         for each in module.modules():
             for name, parameter in list(each.named_parameters(recurse=False)):
@@ -107,7 +107,7 @@ class Processes:
                     setattr(each, name, made[id(parameter)])
 
     def gathered(self, values: Any) -> Any:
-        """Tensors of which each process has a part, in dictionaries and lists, as a whole; empty but in the first."""
+        """Gathers tensors that are split among processes, in dictionaries and lists; only the first process gets them."""
         if isinstance(values, dict):
             return {name: self.gathered(values[name]) for name in sorted(values, key=str)}  # the same order in all
         if isinstance(values, list):
@@ -129,7 +129,7 @@ class Processes:
         return values
 
     def from_main(self, make: Callable[[], Any]) -> Any:
-        """What the main process makes, in all of them."""
+        """What the main process makes, shared with all of them."""
         made = [make() if self.main else None]
         return required("accelerate.utils").broadcast_object_list(made)[0]
 
@@ -137,7 +137,7 @@ class Processes:
         return required("accelerate.utils").send_to_device(batch, self.device)
 
     def wait(self) -> None:
-        """Until all processes are here."""
+        """Waits until all processes are here."""
         self._accelerator.wait_for_everyone()
 
     def begin_tracking(self) -> None:

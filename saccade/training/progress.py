@@ -11,7 +11,7 @@ from saccade.data.extra import required
 from saccade.training.position import duration
 
 SILENCE = 30.0
-"""The most seconds without a line, however few steps there were."""
+"""The maximum number of seconds without a line, however few steps there were."""
 
 
 class StepReport(NamedTuple):
@@ -33,7 +33,7 @@ class StepReport(NamedTuple):
 
 
 class Progress:
-    """Shows nothing: what all processes but the first do."""
+    """Shows nothing; used by all processes but the first."""
 
     def step(self, report: StepReport) -> None:
         """After each training step."""
@@ -77,7 +77,7 @@ class PlainProgress(Progress):
 
 
 class BarProgress(Progress):
-    """A bar with loss, tokens per second, time left and the last validation, by rich."""
+    """A bar with loss, tokens per second, time left and the last validation, drawn with rich."""
 
     def __init__(self, *, unit: str = "tokens", console: Any = None) -> None:
         console = console or required("rich.console").Console(stderr=True)
@@ -127,7 +127,7 @@ class BarProgress(Progress):
 
 
 class MeanLoss:
-    """The mean loss by token since it was last taken: one batch alone says little."""
+    """The mean loss per token since it was last taken, since a single batch says little."""
 
     def __init__(self) -> None:
         self._total, self._count = 0.0, 0

@@ -22,7 +22,7 @@ def seed_everything(seed: int) -> None:
 
 
 def random_state() -> dict[str, Any]:
-    """The state of all generators of this process, in a form that JSON can hold."""
+    """The state of all generators of this process, in JSON's types."""
     kind, keys, position, has_gauss, cached = np.random.get_state()
     version, internal, gauss = random.getstate()
     state: dict[str, Any] = {

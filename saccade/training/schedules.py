@@ -1,4 +1,4 @@
-"""Schedules: what the learning rate is multiplied by at each step."""
+"""Schedules: the factor of the learning rate at each step."""
 
 import math
 from typing import Any
@@ -8,20 +8,20 @@ from saccade.registry import Registry
 
 
 class Schedule:
-    """What the learning rate is multiplied by at each step.
+    """The factor of the learning rate at each step.
 
-    A new schedule writes `factor`, a function of the step alone; one that follows the validation figures also writes
-    `observe`, `state_dict` and `load_state_dict`.
+    A new schedule implements `factor`, which depends only on the step; one that follows the validation figures also
+    implements `observe`, `state_dict` and `load_state_dict`.
     """
 
     steps: int | None = None
-    """Where a schedule ends that ends; None takes the end of the training, as far as it is known."""
+    """The last step of a schedule that ends; None means the end of the training, as far as it is known."""
 
     ends: bool = False
     """Whether the schedule needs to know the last step."""
 
     warmup: float = 0
-    """In how many steps the rate rises; below 1, in which share of the training."""
+    """The number of warm-up steps; below 1, the share of the training."""
 
     def factor(self, step: int, last: int | None = None) -> float:
         """The factor at `step`, counted from 1, of a training that is expected to end after step `last`."""
@@ -30,7 +30,7 @@ class Schedule:
     def fitted_warmup(self, last: int | None) -> int:
         """The warm-up in steps; a tenth of the training if it would take more than a third of it.
 
-        A share of a training whose end is not known yet is that of a thousand steps.
+        If the end is not known yet, a share is taken of a thousand steps.
         """
         if 0 < self.warmup < 1:
             return max(1, round(self.warmup * (1000 if last is None else last)))
@@ -169,7 +169,7 @@ class Linear(_Ending):
     """A linear warmup, then a straight line from the learning rate down to a fraction of it.
 
     Args:
-        warmup: in how many steps the rate rises from zero, or below 1, in which share of them all.
+        warmup: the number of steps in which the rate rises from zero, or below 1, the share of all steps.
         steps: where it ends; default: the end of the training. The rate stays at its floor after it.
         floor: the fraction of the learning rate that it ends with.
     """
@@ -180,7 +180,7 @@ class Linear(_Ending):
 
 @schedules.register("plateau")
 class Plateau(Schedule):
-    """Lowers the rate each time the watched validation figure has not improved for a while.
+    """Lowers the rate whenever the monitored validation figure has not improved for a while.
 
     Args:
         decay: what the rate is multiplied by.

@@ -1,4 +1,4 @@
-"""What parts of the training loop need to know of its settings."""
+"""The settings that parts of the training loop need to know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checkpoint says about a training besides its tensors, checked before it is used."""
+"""The state of a training in a checkpoint, besides its tensors; checked before it is used."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VALUES: dict[type[torch.optim.Optimizer], set[str]] = {
     torch.optim.RMSprop: {"step", "square_avg"},
     torch.optim.SGD: set(),
 }
-"""What PyTorch's optimisers keep for each parameter; all have its shape, except the number of steps."""
+"""What PyTorch's optimisers keep for each parameter; all have the parameter's shape, except the number of steps."""
 
 
 class TrainingState(NamedTuple):

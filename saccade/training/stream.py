@@ -33,9 +33,9 @@ class Stream:
         processes: Processes,
         shuffle: bool,
     ) -> Stream:
-        """The stream of some examples as a trainer wants it; their sizes may be known already.
+        """The stream of some examples with a trainer's settings; their sizes may already be known.
 
-        Pieces of one long text come in their order.
+        Pieces of one long text come in order.
         """
         if not len(encoded):
             raise ValueError("There are no examples to train or validate on.")
@@ -73,7 +73,7 @@ class Stream:
         return self._batches.epoch, taken
 
     def peek(self, count: int) -> list[list[int]]:
-        """What the next `take` will give, as far as this epoch goes."""
+        """What the next `take` will return, within this epoch."""
         return self._batches.peek(count)
 
     def state_dict(self) -> dict[str, Any]:

@@ -53,9 +53,9 @@ class Trainer:
             all weights since progress ended, which with the optimiser sgd is NT-ASGD: see `TriggeredAverage`.
         average_last: how many checkpoints "last" averages.
         average_decay: how slowly "ema" moves.
-        average_after: "triggered" begins at the first validation that is worse than the best one before the last
+        average_after: "triggered" begins at the first validation that is worse than the best one, leaving out the last
             `average_after` validations.
-        log_every: after how many steps to print a line (where there is no terminal) and inform trackers.
+        log_every: after how many steps to print a line (if there is no terminal) and inform trackers.
         trackers: tensorboard, wandb, mlflow and others that Accelerate knows; `metrics.jsonl` is always written.
         device: auto uses a GPU if there is one; or cpu, cuda, cuda:1, mps.
         seed: of everything random: the order of the data, dropout, sampling.

@@ -20,7 +20,7 @@ from saccade.training.stream import Stream, rows
 
 
 class Objective(nn.Module):
-    """The loss as a module, so that gradients are shared whatever parts of the model the task calls."""
+    """The loss as a module, so that gradients are synchronised whichever parts of the model the task calls."""
 
     def __init__(self, task: Task, model: nn.Module, bf16: bool) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""Runs an exported model with onnxruntime and numpy alone: Model(folder).predict(["a text"]).
+"""Runs an exported model with only onnxruntime and numpy: Model(folder).predict(["a text"]).
 
-Beside this file stand one module for each kind of input that the model reads, and one for its kind of answers.
+Next to this file are a module for each kind of input that the model reads, and one for its kind of answer.
 """
 
 import importlib
@@ -14,7 +14,7 @@ AHEAD = 16  # batches that are sorted by length together
 
 
 class Model:
-    """Answers as the run that it was exported from.
+    """Gives the same answers as the run that it was exported from.
 
     Args:
         folder: of the export.
@@ -48,14 +48,14 @@ class Model:
         """A dictionary for each input: `answer`, `score`, `weights` with the names of its `queries` and `keys`, ...
 
         Args:
-            inputs: values, or of a model with several inputs dictionaries of values by name.
+            inputs: values, or dictionaries of values by name for a model with several inputs.
             batch_size: how many are answered together; inputs of similar size share a batch.
             options: of the task.
         """
         return list(self.stream(inputs, batch_size, **options))
 
     def stream(self, inputs, batch_size=64, **options):
-        """The same one after the other, for any number of inputs: only AHEAD batches of them are held at a time."""
+        """The same as a stream, for any number of inputs: only AHEAD batches are in memory at a time."""
         inputs, empty = iter(inputs), self.task.empty_answer
         while examples := [self.example(value) for value in islice(inputs, AHEAD * batch_size)]:
             found = {}
@@ -80,7 +80,7 @@ class Model:
 
 
 class Answering:
-    """What all kinds of answers have in common. `encode` and `answer` may be another's own."""
+    """Common base of all kinds of answers, which may override `encode` and `answer`."""
 
     def __init__(self, model, about):
         self.model, self.about = model, about
@@ -96,7 +96,7 @@ class Answering:
         return sum(reader.size(row[role]) for role, reader in self.model.readers.items())
 
     empty_answer = None
-    """What is answered to an input with nothing in it; None if the model has to answer such inputs, too."""
+    """The answer to an empty input; None if the model has to answer such inputs too."""
 
     def arrays(self, rows):
         """What a graph takes: the values of an input under its name, and its mask and others beside them."""
