@@ -21,7 +21,7 @@ from saccade.layers.cell import CellState
 from saccade.structures import FORBIDDEN
 
 BLOCK = 2**23
-"""Limit on the readout and logit elements held in memory; beyond it, steps are computed in blocks."""
+"""Limit on the readout and logit elements in memory; beyond it, steps are computed in blocks."""
 
 
 class AlignedState(NamedTuple):

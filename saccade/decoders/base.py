@@ -125,7 +125,7 @@ class Decoder(nn.Module):
     """Generates a target token by token from an encoded source.
 
     A new decoder sets `head` and implements `begin`, `step` and `forward`. Its state is a tuple of batch-first tensors,
-    memories, plain numbers and tuples of these. In a named tuple, the field `memory` holds the part that belongs to the
+    memories, plain numbers and tuples of these. In a named tuple, the field `memory` is the part that belongs to the
     sentence and is shared by all its hypotheses.
     """
 

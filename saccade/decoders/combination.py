@@ -17,7 +17,7 @@ CombinationName = Literal["basic", "child_sum"]
 class Combination(nn.Module):
     """Starts each decoder layer from the final states of the same layer of all sources.
 
-    A source that is missing has zero states.
+    A missing source has zero states.
 
     Args:
         starts: for each source, what turns its summary into the states of all layers: `CopyStates`, or a

@@ -1,4 +1,4 @@
-"""A recurrent decoder that finds what to look at, and what to copy, by convolutions."""
+"""A recurrent decoder that uses convolutions to find what to attend to and what to copy."""
 
 from __future__ import annotations
 
@@ -20,8 +20,14 @@ from saccade.scores import ConvolutionalScore
 
 
 class ConvolutionalMemory(NamedTuple):
-    """What belongs to the sentence: the memory, what the convolutions for copying and for its gate make of it (batch,
-    positions, channels), and its words; all but the memory None without copying."""
+    """The part of the state that belongs to the sentence; all but the memory is None without copying.
+
+    Args:
+        read: the memory of the source.
+        copied: (batch, positions, channels), the output of the convolution for copying.
+        gate: (batch, positions, channels), that of the convolution for its gate.
+        words: the words of the source.
+    """
 
     read: Memory
     copied: Tensor | None
@@ -44,9 +50,9 @@ class ConvolutionalAttentionDecoder(Decoder):
         \hat n = \sum_i \alpha_i E_{c_i}, \quad P(m) = \operatorname{softmax}(E \hat n + b), \quad
         h_t = \mathrm{GRU}(E_{m_t}, h_{t-1})
 
-    F are the features of a `ConvolutionalScore` whose query is h_{t-1}. With `copies`, two more convolutions of F say
-    which position to copy, :math:`\kappa = \operatorname{softmax}(\mathrm{conv}(F, K_{copy}))`, and how much copying
-    counts, :math:`\lambda = \sigma(\max_i \mathrm{conv}(F, K_\lambda)_i + b_\lambda)`.
+    F are the features of a `ConvolutionalScore` whose query is h_{t-1}. With `copies`, two more convolutions of F
+    determine which position to copy, :math:`\kappa = \operatorname{softmax}(\mathrm{conv}(F, K_{copy}))`, and how much
+    copying counts, :math:`\lambda = \sigma(\max_i \mathrm{conv}(F, K_\lambda)_i + b_\lambda)`.
 
     Shapes:
         states (batch, length, dim), tokens (batch, steps) -> features (batch, steps, dim), or `Said` with them.
@@ -152,7 +158,7 @@ class ConvolutionalAttentionDecoder(Decoder):
 
 
 def by_channel(features: Tensor, conv: nn.Conv1d) -> Tensor:
-    """What a convolution to one channel makes of features (batch, positions, channels), before it sums over them."""
+    """The terms of a convolution of features (batch, positions, channels) to one channel, before they are summed."""
     width = conv.kernel_size[0]
     flat = F.pad(features.transpose(-1, -2), ((width - 1) // 2, width // 2))
     if not features.shape[1]:

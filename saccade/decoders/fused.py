@@ -25,7 +25,7 @@ from saccade.multihead import MultiHead
 class FusedState(NamedTuple):
     """The state of a `TransformerDecoder` whose steps are computed by one kernel.
 
-    Neither the sources nor the past ever move: `past` says where those of each hypothesis are.
+    Neither the sources nor the past are ever moved: `past` says where those of each hypothesis are.
     """
 
     kernel: decoder_step.DecoderWeights

@@ -26,7 +26,7 @@ FIRST_WORD = 3
 class LuongState(NamedTuple):
     """The state of a `LuongDecoder`; `fed` is the attentional vector or the context, None without input feeding; `real`
     is the mask of the source positions, of which the memory may hold fewer, None if weights have all of them anyway;
-    `words` is what the source says, for a head that reads it."""
+    `words` are the words of the source, for a head that reads them."""
 
     memory: Any
     hidden: tuple[CellState, ...]
@@ -211,7 +211,7 @@ class LuongDecoder(Decoder):
         readings: Sequence[Reading | SourceReading],
         state: LuongState,
     ) -> Any:
-        """What the head needs of steps (batch, steps, ...) that read the source."""
+        """The head's input for steps (batch, steps, ...) that read the source."""
         assert state.words is not None
         width = state.words.mask.shape[1]
         weights = _widen(torch.cat([reading.weights for reading in readings], dim=1), width)

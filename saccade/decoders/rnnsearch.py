@@ -25,8 +25,8 @@ class RNNSearchState(NamedTuple):
     """The state of an `RNNSearchDecoder`.
 
     `projected` says whether the memory's values are the encoder's states already multiplied by the weights of the cell
-    and of the readout, so that a context needs no further projection. `words` is what the source says, for a head that
-    reads it.
+    and of the readout, so that a context needs no further projection. `words` are the words of the source, for a head
+    that reads them.
     """
 
     memory: Memory

@@ -1,4 +1,4 @@
-"""Attention to several sources: one for each, and perhaps one more over what they read."""
+"""Attention to several sources: one for each, and optionally one more over what they read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from saccade.reading import Reading, State
 
 
 class SourceMemory(NamedTuple):
-    """A memory for each source, with the masks of its positions, of which the memory may hold fewer."""
+    """A memory for each source, with the masks of its positions, of which the memory may contain fewer."""
 
     memories: tuple[Memory, ...]
     masks: tuple[Tensor, ...]
@@ -48,7 +48,7 @@ class SourceAttentions(nn.Module):
     .. math:: c_k = \mathrm{attention}_k(q, h^{(k)}), \qquad c = [c_1; \dots; c_K]
         \quad\text{or}\quad c = \mathrm{attention}(q, (U_1 c_1, \dots, U_K c_K))
 
-    A source that is missing has a zero context, and no weight in the second attention.
+    A missing source has a zero context, and no weight in the second attention.
 
     Shapes:
         query (batch, queries, query_dim), sources (batch, positions, context_dim) -> context (batch, queries,

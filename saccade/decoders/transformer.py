@@ -22,11 +22,11 @@ from saccade.reading import Reading
 
 
 class SourceRead(NamedTuple):
-    """What a head that reads the source needs of it.
+    """What a head that reads the source needs from it.
 
     Args:
         states: (batch, keys, key_dim), those of the encoder.
-        words: what the source says.
+        words: the words of the source.
     """
 
     states: Tensor
@@ -148,7 +148,7 @@ class TransformerDecoder(Decoder):
         return Step((self.head, said), state, lambda: reading.weights.mean(1).flatten(0, 1))
 
     def _said(self, features: Tensor, embedded: Tensor, reading: Reading, source: SourceRead | None) -> Any:
-        """What the head needs of steps (batch, steps, ...)."""
+        """The head's input for steps (batch, steps, ...)."""
         if source is None:
             return features
         weights = reading.weights.mean(1)
@@ -156,7 +156,7 @@ class TransformerDecoder(Decoder):
         return self.head.collect(features, cues)
 
     def _fused_step(self, tokens: Tensor, state: FusedState) -> Step | None:
-        """The same by one kernel; None where that no longer applies, or the plain step has to say what is wrong."""
+        """The same with one kernel; None if that no longer applies, or if the plain step has to report an error."""
         if not fused.applies(self._layers()):
             return None
         inputs = self.embedding(tokens.unsqueeze(1), start=len(state.past.steps)).squeeze(1)

@@ -1,7 +1,7 @@
 """Reading neighbours: each node gathers the values of its neighbours, times their weights.
 
 Node i attends to `neighbours[starts[i]:starts[i + 1]]`. Features are (nodes, heads, dim), what belongs to an edge is
-(edges, heads). The kernels hold no copy of the features for each edge, which is what makes plain operators slow.
+(edges, heads). The kernels do not copy the features for each edge, which is what makes plain operators slow.
 """
 
 from __future__ import annotations

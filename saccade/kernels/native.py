@@ -1,9 +1,9 @@
-"""C kernels, brought along by a wheel or compiled on first use, and called through ctypes.
+"""C kernels, shipped in a wheel or compiled on first use, and called through ctypes.
 
-A wheel of this platform holds compiled kernels (see `prebuilt.py`). Elsewhere nothing has to be built or installed: the
-first call that can use them runs the system's C compiler for a second or two and keeps the result in the user's cache
-folder, if that is private (see `cache.py`). Without a compiler, with `SACCADE_NATIVE=0` in the environment, or for
-tensors that are not float32 or float64 on the CPU, callers take their plain PyTorch path. `SACCADE_NATIVE=compile`
+A wheel for this platform contains compiled kernels (see `prebuilt.py`). Otherwise nothing has to be built or installed:
+the first call that can use them runs the system's C compiler for a second or two and keeps the result in the user's
+cache folder, if that is private (see `cache.py`). Without a compiler, with `SACCADE_NATIVE=0` in the environment, or
+for tensors that are not float32 or float64 on the CPU, callers take their plain PyTorch path. `SACCADE_NATIVE=compile`
 compiles for exactly this processor even if the wheel brought kernels.
 """
 
@@ -81,7 +81,7 @@ SYMBOLS = (
 )
 """Every function of the library; a new kernel adds its name."""
 SMALL = 200_000
-"""Operations below which handing work to another thread costs more than it saves."""
+"""With fewer operations, passing work to another thread costs more than it saves."""
 
 
 def usable(*tensors: Tensor) -> bool:
@@ -159,7 +159,7 @@ def _pool(pid: int, workers: int) -> ThreadPoolExecutor:
 
 
 def status() -> str:
-    """Which kernels run here, and why: "native, compiled by /usr/bin/cc", "plain: no C compiler was found"."""
+    """Which kernels are used here, and why: "native, compiled by /usr/bin/cc", "plain: no C compiler was found"."""
     if os.environ.get("SACCADE_NATIVE") == "0":
         return "plain: SACCADE_NATIVE=0 turns the C kernels off"
     brought, about = _brought()

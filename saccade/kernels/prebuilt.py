@@ -1,8 +1,8 @@
-"""Kernels that a wheel brings along, compiled when it was built: for those who have no compiler, and at once.
+"""Kernels that ship compiled in a wheel: available at once, and without a compiler.
 
-They are plain C that PyTorch calls through pointers, so they depend on neither its version nor its ABI: on the sources,
-the system and the processor alone, which `about.json` records. If it does not fit, they are compiled on first use (see
-`native.py`). The build hook loads this file by itself: it imports nothing of Saccade and nothing that is not Python's.
+They are plain C called through pointers, so they depend on neither PyTorch's version nor its ABI, but only on the
+sources, the system and the processor, which `about.json` records. If these do not match, they are compiled on first use
+(see `native.py`). The build hook loads this file on its own, so it only imports the standard library.
 """
 
 from __future__ import annotations

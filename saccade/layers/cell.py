@@ -50,7 +50,7 @@ class RecurrentCell(nn.Module):
         raise NotImplementedError
 
     def gated(self, projected: Tensor, state: CellState, gates: Tensor) -> tuple[Tensor, ...]:
-        """The states of `sequence`, if only as much of each step is taken as its gate says.
+        """The states of `sequence`, if each step is only taken to the extent of its gate.
 
         Args:
             projected: (steps, batch, gates * hidden_dim).

@@ -1,4 +1,4 @@
-"""Co-attention: each of two sequences is read by what it has in common with the other."""
+"""Co-attention: two sequences are each read according to what they have in common."""
 
 from __future__ import annotations
 

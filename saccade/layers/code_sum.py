@@ -20,7 +20,7 @@ class CodeSum(nn.Module):
         codes (*batch, codes), 0 = padding, amounts (*batch, codes) -> (*batch, dim).
 
     Args:
-        vocab: the number of codes, padding included.
+        vocab: the number of codes, including padding.
         dim: features of a vector.
         deviation: of the initial vectors; 0 starts with zeros.
     """

@@ -1,4 +1,4 @@
-"""Some positions of each row, moved to its front, so that a recurrent layer steps over nothing else."""
+"""Moves some positions of each row to its front, so that a recurrent layer only steps over those."""
 
 from __future__ import annotations
 

@@ -114,8 +114,8 @@ class GraphAttention(nn.Module):
     .. math:: z_i = W h_i, \qquad h'_i = \mathrm{attention}(z_i, \{z_j + U e_{ij} : j \in N(i)\}, \{z_j\}) + V h_i
 
     Edges without features have no U e_ij, and without `skip` there is no V h_i. A node without neighbours reads zeros.
-    The GAT and GATv2 scores with softmax, sparsemax or entmax-1.5 run by kernels that need no copy of the features for
-    each edge; any other score and selection works too.
+    The GAT and GATv2 scores with softmax, sparsemax or entmax-1.5 use kernels that do not copy the features for each
+    edge; any other score and selection works too.
 
     Shapes:
         features (nodes, input_dim), near over the same nodes -> (nodes, num_heads * head_dim), or (nodes, head_dim)
@@ -194,7 +194,7 @@ class GraphAttention(nn.Module):
         return list(projected.split([each.out_features for each in projections], dim=1))
 
     def _read_edges(self, queries: Tensor, keys: Tensor, edges: Tensor | None, near: Neighbourhoods) -> Tensor | None:
-        """Reads by kernels that follow the edges; None where there are none, or where the weights are to be seen."""
+        """Reads with kernels that follow the edges; None if there are none, or if the weights are needed."""
         attention = self.attention
         mapping = attention.selection.segment_mapping
         if mapping is None or not attention.aggregation.weighted_sum or not native.usable(queries, keys):
@@ -223,7 +223,7 @@ class GraphAttention(nn.Module):
 def _project_sparse(features: Tensor, weight: Tensor, dropout: float) -> Tensor | None:
     """The projection of features that are nearly all zero, such as bags of words; None for others.
 
-    Dropping a zero changes nothing. A row reads the columns of the weight as a node reads its neighbours.
+    Dropout of a zero changes nothing. A row reads the columns of the weight as a node reads its neighbours.
     """
     if exporting() or features.requires_grad or features.dtype != weight.dtype:
         return None

@@ -34,7 +34,7 @@ def normal_and_orthogonal(module: nn.Module, std: float = 0.01) -> None:
 
 @torch.no_grad()
 def truncated_normal(module: nn.Module, std: float) -> None:
-    """Matrices from N(0, std²) without the values beyond two deviations, biases zero, as in Devlin et al. (2019)."""
+    """Matrices from N(0, std²) truncated at two standard deviations, biases zero, as in Devlin et al. (2019)."""
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
             nn.init.trunc_normal_(part.weight, std=std, a=-2 * std, b=2 * std)

@@ -109,8 +109,8 @@ def lstm_outputs(
 ) -> tuple[Tensor, CellState] | None:
     """h after each step of inputs (batch, steps, input_dim), and the last state, by PyTorch's own kernel.
 
-    It fuses products and gates, which for small states takes less than half the time of `lstm_sequence`. None where it
-    cannot be used: the caller takes another way.
+    It fuses products and gates, which for small states takes less than half the time of `lstm_sequence`. None if it
+    cannot be used.
 
     Args:
         inputs: before their projection.

@@ -1,4 +1,4 @@
-"""Long short-term memory networks: cells that attend to all their earlier states."""
+"""Long short-term memory-networks: cells that attend to all their earlier states."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class LSTMNLayer(nn.Module):
         return state.tapes.values[:, known:], state.read.hidden
 
     def _exported(self, inputs: Tensor, source: Tapes | None) -> Tensor:
-        """The same as one loop of a graph: tapes have their full length, and what is not written yet is masked."""
+        """The same as one loop of an exported graph: tapes have their full length, and unwritten parts are masked."""
         batch, length, size = inputs.shape[0], inputs.shape[1], self.hidden_dim
         begun = self.begin(batch, like=inputs, source=source).source
         parts = None if begun is None else (begun.prepared, begun.values, begun.mask)

@@ -6,10 +6,10 @@ import numpy as np
 from torch import Tensor
 
 STEP = 12
-"""What a step of a recurrent layer costs besides its rows, in rows."""
+"""The fixed cost of a step of a recurrent layer, in rows."""
 
 BLOCK = 400
-"""What a block costs besides its steps, in rows times steps."""
+"""The fixed cost of a block, in rows times steps."""
 
 
 def length_blocks(lengths: Tensor) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""Recurrent layers that read nothing but what was picked."""
+"""Recurrent layers that only read what was picked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ReadPicked(Aggregation):
 
     h is the output in the state s, and a layer above reads the h_j of the one below. With the pooling "average", c has
     the means of the h_j of the picked values instead of the last ones. A row that picks nothing has zeros. Where no
-    gradient passes through z, the layers step over the picked values alone.
+    gradient passes through z, the layers only step over the picked values.
 
     Shapes:
         weights (*batch, queries, keys), values (*batch, keys, value_dim)
@@ -125,7 +125,7 @@ def _average(states: Tensor, z: Tensor) -> Tensor:
 
 
 def gated(layer: RecurrentLayer, inputs: Tensor, z: Tensor) -> tuple[Tensor, ...]:
-    """The states (rows, length, hidden) of a layer that takes as much of each step as z (rows, length) says."""
+    """The states (rows, length, hidden) of a layer that takes each step to the extent of z (rows, length)."""
     cell, projected = layer.cell, layer.input_proj(inputs)
     state = cell.zeros(inputs.shape[0], like=projected)
     states = cell.gated(projected.transpose(0, 1), state, z.unsqueeze(-1).transpose(0, 1))

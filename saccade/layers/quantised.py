@@ -1,4 +1,4 @@
-"""Linear layers with weights of 8 bits."""
+"""Linear layers with 8-bit weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class QuantisedLinear(nn.Module):
 
     .. math:: y_j = s_j\, \frac{a}{127} \sum_i w_{ji} \operatorname{round}(127\, x_i / a) + b_j, \quad a = \max_i |x_i|
 
-    Each output has a scale s_j of its own, and each row of inputs its own a. Processors with VNNI have
+    Each output has its own scale s_j, and each row of inputs its own a. Processors with VNNI have
     an instruction for such numbers; elsewhere they are multiplied in float32.
 
     Shapes:

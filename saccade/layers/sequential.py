@@ -1,4 +1,4 @@
-"""A selection that decides about one key after another."""
+"""A selection that decides on one key after another."""
 
 from __future__ import annotations
 

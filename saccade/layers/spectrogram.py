@@ -1,4 +1,4 @@
-"""Convolutions over the time and the frequencies of a sound."""
+"""Convolutions over the time and frequency of a sound."""
 
 from __future__ import annotations
 

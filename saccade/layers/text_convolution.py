@@ -1,4 +1,4 @@
-"""Convolutions over words, and the largest value of each of their features."""
+"""Convolutions over words with max pooling."""
 
 from __future__ import annotations
 

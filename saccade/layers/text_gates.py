@@ -1,4 +1,4 @@
-"""Scores of the words of a text by their neighbours, or by the whole text, for gates."""
+"""Scores for gates: of words by their neighbours, or by the whole text."""
 
 from __future__ import annotations
 

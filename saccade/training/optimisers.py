@@ -22,9 +22,9 @@ class Optimiser:
         raise NotImplementedError
 
     def create(self, model: nn.Module, *, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
-        """Creates the optimiser. Weight decay applies to matrices, not to biases, gains and other vectors,
+        """Creates the optimiser; weight decay applies to matrices, not to biases, gains and other vectors.
 
-        Nor do parameters with an attribute `no_decay`, such as a table of which some rows are not trained.
+        Nor does it apply to parameters with an attribute `no_decay`, such as a table with frozen rows.
         """
         trained = [p for p in model.parameters() if p.requires_grad]
         if not trained:

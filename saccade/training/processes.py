@@ -107,7 +107,7 @@ class Processes:
                     setattr(each, name, made[id(parameter)])
 
     def gathered(self, values: Any) -> Any:
-        """Gathers tensors that are split among processes, in dictionaries and lists; only the first process gets them."""
+        """Gathers tensors that are split among processes, in dictionaries and lists, in the first process."""
         if isinstance(values, dict):
             return {name: self.gathered(values[name]) for name in sorted(values, key=str)}  # the same order in all
         if isinstance(values, list):

@@ -72,10 +72,10 @@ class OutputHead(nn.Module):
     """Whether `collect` reads its cues; decoders that would have to compute them can leave them out otherwise."""
 
     copies: bool = False
-    """Whether it can say words that only the source has: ids from the size of the vocabulary on."""
+    """Whether it can produce words that only the source has: ids from the size of the vocabulary on."""
 
     def collect(self, features: Tensor, cues: Cues | None = None) -> Any:
-        """What the head needs of each step: by default features (batch, steps, dim) alone."""
+        """What the head needs from each step: by default only features (batch, steps, dim)."""
         return features
 
     def known(self, tokens: Tensor) -> Tensor:
@@ -115,7 +115,7 @@ class OutputHead(nn.Module):
         return {}
 
     def origins(self, features: Any, tokens: Tensor) -> Origins | None:
-        """Where tokens (*,) came from; None for a head with only one way to say a word."""
+        """Where tokens (*,) came from; None for a head that only generates words."""
         return None
 
     def forward(self, features: Any) -> Tensor:

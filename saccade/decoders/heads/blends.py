@@ -1,4 +1,4 @@
-"""How the ways to say a word share its probability."""
+"""How the ways to produce a word share its probability."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from saccade.kernels.picked_logits import Picked
 
 LOWEST = -1e30
-"""The log-weight of what is not there: finite, so that nothing becomes NaN where all of it is missing."""
+"""The log-weight of missing entries: finite, so that nothing becomes NaN if all of them are missing."""
 
 
 class Shared(NamedTuple):
@@ -27,13 +27,13 @@ class Shared(NamedTuple):
 
 
 class Blend(nn.Module):
-    """Turns the scores of several ways to say a word into one distribution.
+    """Turns the scores of several ways to produce a word into one distribution.
 
     Its probabilities, summed over the vocabulary and over the entries of all other ways, are 1.
     """
 
     shifts_logits: bool = False
-    """Whether `forward` needs the logits of the words that entries say."""
+    """Whether `forward` needs the logits of the entries' words."""
 
     reads_cue: bool = False
     """Whether `forward` needs a cue."""
@@ -65,7 +65,7 @@ class SharedSoftmax(Blend):
 
 
 class Gate(Blend):
-    r"""A learned gate decides between the ways, each of which has a softmax of its own.
+    r"""A learned gate decides between the ways, each of which has its own softmax.
 
     .. math:: p(y) = p_{gen} P_{vocab}(y) + (1 - p_{gen}) \sum_{j : x_j = y} a_j, \qquad
         p_{gen} = \sigma(w^\top [c; s; x] + b)
@@ -117,7 +117,7 @@ class GivenGate(Blend):
 
 
 def gated(logits: Tensor, generated: Picked, scores: list[Tensor]) -> Shared:
-    """Ways with a softmax of their own, and gates between them.
+    """Ways with separate softmaxes, and gates between them.
 
     Args:
         logits: (*, ways - 1), of generating and of all other ways but the last, which has 0.
@@ -158,7 +158,7 @@ class Sentinel(Blend):
 
 
 class Bias(Blend):
-    r"""Entries raise the logits of the words that they say.
+    r"""Entries raise the logits of their words.
 
     .. math:: p = \operatorname{softmax}\big(W \eta + b + \log(p_{lex} + \epsilon)\big)
 

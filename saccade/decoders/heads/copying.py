@@ -1,4 +1,4 @@
-"""Ways to say a word of the source."""
+"""Ways to copy a word from the source."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from saccade.decoders.heads.base import Cues, Entries
 from saccade.decoders.heads.ways import Way
 
 LEAST = 1e-10
-"""The least weight of a position that may be copied."""
+"""The minimum weight of a position that may be copied."""
 
 
 class CopyAttended(Way):
-    r"""Copies the word that the decoder looks at.
+    r"""Copies the word that the decoder attends to.
 
     .. math:: p_j = a_j
 
@@ -64,7 +64,7 @@ class CopyScored(Way):
 
 
 def copied_words(cues: Cues) -> Tensor:
-    """(batch, steps, keys): what each position of the source says."""
+    """(batch, steps, keys): the word at each position of the source."""
     if cues.source.words is None:
         raise ValueError("This model copies words of the source, but did not get them: set task.copying to yes.")
     return cues.source.words.unsqueeze(1).expand(cues.weights.shape)

@@ -1,4 +1,4 @@
-"""A head that looks words up in a lexicon."""
+"""A head that looks up words in a lexicon."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from saccade.decoders.heads.ways import Way, WaysHead
 
 
 class LookUp(Way):
-    r"""Looks up the words that the decoder looks at.
+    r"""Looks up the words that the decoder attends to.
 
     .. math:: p_{lex}(y) = \sum_j a_j \, p(y \mid x_j)
 
     Args:
         source_vocab: the number of source tokens.
-        entries: the most translations of each, without the unknown word.
+        entries: the maximum number of translations of each, without the unknown word.
     """
 
     words: Tensor
@@ -53,7 +53,7 @@ class LookUp(Way):
 
 @heads.register("lexicon")
 class LexiconHead(WaysHead):
-    r"""Adds the translations of the words that the decoder looks at to what it would generate.
+    r"""Adds the translations of the words that the decoder attends to to what it would generate.
 
     .. math:: p = \operatorname{softmax}\big(W x + b + \log(p_{lex} + \epsilon)\big)
         \quad\text{("bias")}, \qquad
@@ -100,7 +100,7 @@ class LexiconHead(WaysHead):
 
     @property
     def look_up(self) -> LookUp:
-        """The way that holds the lexicon."""
+        """The way that contains the lexicon."""
         way = self.ways["lexicon"]
         assert isinstance(way, LookUp)
         return way

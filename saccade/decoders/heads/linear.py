@@ -12,7 +12,7 @@ from saccade.kernels.linear import PackedLayers, top_of_linear
 
 @heads.register("linear")
 class LinearHead(OutputHead):
-    r"""One linear map, or the target embeddings themselves; neither the loss nor `best` holds all logits at once.
+    r"""One linear map, or the target embeddings themselves; neither the loss nor `best` keeps all logits in memory.
 
     .. math:: W x + b
 

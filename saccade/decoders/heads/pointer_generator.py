@@ -13,7 +13,7 @@ from saccade.decoders.heads.ways import WaysHead
 
 @heads.register("pointer_generator")
 class PointerGeneratorHead(WaysHead):
-    r"""Generates a word, or copies the one that the decoder looks at; a gate decides.
+    r"""Generates a word, or copies the one that the decoder attends to; a gate decides.
 
     .. math:: p(y) = p_{gen} P_{vocab}(y) + (1 - p_{gen}) \sum_{j : x_j = y} a_j, \qquad
         p_{gen} = \sigma(w_c^\top c_t + w_s^\top s_t + w_x^\top x_t + b)
