@@ -322,7 +322,7 @@ def test_help_takes_the_configuration_and_not_the_value_of_an_option(run, capsys
 def test_wrong_command_lines_exit_with_2_and_the_fix(arguments, parts, capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     started = [*arguments, "--output", "x"] if arguments[0] == "train" and "--output" not in arguments else arguments
-    started = arguments if "The run goes to runs/rnnsearch" in parts or "--resume" in arguments else started
+    started = arguments if "Writing the run to runs/rnnsearch" in parts or "--resume" in arguments else started
     code, out, err = call(capsys, *started)
     assert code == 2
     assert out == ""

@@ -119,7 +119,7 @@ def test_configurations_that_do_not_fit_are_refused(saved, values, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: {**t, "embeddings.LayerNorm.weight": torch.full((22,), torch.nan)}, "LayerNorm.weight holds NaN"),
+        (lambda t: {**t, "embeddings.LayerNorm.weight": torch.full((22,), torch.nan)}, "LayerNorm.weight contains NaN"),
         (lambda t: {**t, "embeddings.LayerNorm.weight": torch.ones(22, dtype=torch.long)}, "is torch.int64"),
         (lambda t: {"x": torch.zeros(3)}, "is missing"),
     ],

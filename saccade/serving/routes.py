@@ -52,7 +52,7 @@ def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> 
             raise BadInput(f"files: at most {limits.max_inputs} in a request, got {len(files)}.")
         named = chosen(models, model)
         if len(named.task.inputs) != 1 or not next(iter(named.task.inputs.values())).suffixes:
-            raise BadInput(f"files: the model {named.name} needs more than a file as its input; use /predict.")
+            raise BadInput(f"files: the model {named.name} cannot answer from files alone; use /predict.")
         contents = [Upload(await file.read(), file.filename) for file in files]
         asked_for(request, model, contents)
         return await predicted(request, named, contents, options_of_form(options), attention, where="files[{}]")

@@ -75,7 +75,7 @@ def test_roles_of_new_files(trained, tables, call):
         (["--data.trian", "x.csv"], "Did you mean 'train'?"),
         (["--data.folds", "1"], "2 or more, or the name of a column; got 1"),
         (["--data.folds", "3", "--data.fold", "3"], "data.fold is from 0 to 2 with 3 folds, got '3'"),
-        (["--data.fold", "3"], "say how many there are"),
+        (["--data.fold", "3"], "data.fold needs data.folds"),
     ],
 )
 def test_wrong_columns_and_folds_are_named(flags, message, tables, call):
@@ -169,7 +169,7 @@ def test_options_are_named_as_the_command_has_them(trained, tables, call):
     assert "the task of this run is classification." in err
     code, _, err = call("explain", trained, "--input", "good film", "--target", "godo")
     assert code == 2
-    assert "The target of input 1 (--target): the label 'godo' is not one the model knows. Did you mean 'good'?" in err
+    assert "The target of input 1 (--target): the model does not know the label 'godo'. Did you mean 'good'?" in err
     assert "bad-rows" not in err
     assert "in memory" not in err
 
@@ -195,5 +195,5 @@ def test_warnings_name_the_options_of_the_command(run, tables, call):
     assert "Name the columns, as --columns source=stars; if it is an example, set --header no." in err
     (tables / "two.tsv").write_text("ba\tab\nsu\tus\n")
     code, _, err = call("predict", run, str(tables / "two.tsv"))
-    assert "has 2 columns, and the first is read as source" in err
+    assert "has 2 columns; the first is read as source" in err
     assert "as --columns source=1" in err

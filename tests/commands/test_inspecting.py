@@ -49,7 +49,7 @@ def inspect(models, tmp_path, capsys, monkeypatch):
 def test_decoder(inspect, tmp_path):
     code, said = inspect("gpt2", "--input", "the old cat sat", "--generate", "3", "--title", "Cats")
     assert code == 0, said
-    assert "2 modules that attend" in said
+    assert "2 attention modules" in said
     page = Page(tmp_path / "page.html")
     assert page.data["title"] == "Cats"
     assert page.pieces("transformer.h.1.attn")[0][:4] == ["\u2581the", "\u2581old", "\u2581cat", "\u2581sat"]

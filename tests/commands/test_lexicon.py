@@ -37,7 +37,7 @@ def test_finds_the_translation_of_every_word(pairs, options, capsys):
     ("arguments", "problem"),
     [
         ([], "nothing to learn from"),
-        (["--dictionary", "words.tsv", "--alignment", "links.txt"], "give them, too"),
+        (["--dictionary", "words.tsv", "--alignment", "links.txt"], "give the pairs as well"),
         (["pairs.tsv", "--method", "ibm2"], "Did you mean 'ibm1'"),
         (["pairs.tsv", "--least", "1"], "--least must be above 0 and below 1"),
         (["pairs.tsv", "--tokeniser", "bpe"], "--tokeniser must be word or pretokenised"),
@@ -88,7 +88,7 @@ def test_the_head_and_the_lexicon_belong_together(pairs):
         saccade.train(
             "translation/rnnsearch", output=pairs / "run", overrides={**saccade_yaml, "task.lexicon": "lexicon.tsv"}
         )
-    with pytest.raises(ValueError, match=r"name the lexicon as task\.lexicon"):
+    with pytest.raises(ValueError, match=r"set task\.lexicon to a lexicon"):
         saccade.train(
             "translation/rnnsearch-lexicon", output=pairs / "run", overrides={**saccade_yaml, "task.lexicon": "null"}
         )

@@ -170,7 +170,7 @@ def test_an_input_is_not_overwritten(run, call, tmp_path) -> None:
     file.write_text("su\n")
     code, _, err = call("predict", run, str(file), "--output", str(tmp_path / "." / "in.txt"))
     assert (code, file.read_text()) == (2, "su\n")
-    assert "is one of the inputs, and would overwrite it: name another file" in err
+    assert "is also an input and would be overwritten: name another file" in err
 
 
 def test_help_gives_the_defaults_of_the_search(run, call) -> None:
@@ -201,7 +201,7 @@ def test_of_a_huge_line_the_beginning_is_read(workers, run, call) -> None:
 
 
 def test_python_is_warned_of_a_huge_text(run) -> None:
-    with pytest.warns(UserWarning, match=r"Input 1, counted from 0, has [\d,]+ tokens, and the model reads only"):
+    with pytest.warns(UserWarning, match=r"Input 1, counted from 0, has [\d,]+ tokens, but the model only reads"):
         saccade.load(run).predict(["su", "dodo " * 2000], beam=1, max_length=2)
 
 

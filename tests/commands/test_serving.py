@@ -33,7 +33,7 @@ pytest.importorskip("fastapi_offline", reason="needs the extra serve")
         (["RUN", "--port", "70000"], "--port must be from 0 to 65535"),
         (["RUN", "--deadline", "nan"], "deadline must be above 0"),
         (["a=RUN", "a=RUN"], "Two models are called 'a'"),
-        (["a b=RUN"], "the name of a model has letters"),
+        (["a b=RUN"], "the name of a model may only contain letters"),
     ],
 )
 def test_bad_usage_is_named(run, call, monkeypatch, arguments, message) -> None:

@@ -91,7 +91,7 @@ def test_a_run_without_an_output_is_named_after_its_configuration(call, tmp_path
     command = ["train", "my.yaml", *SMALL, "--trainer.metric=loss", "--data.train", write_pairs(tmp_path / "pairs.tsv")]
     code, _, err = call(*command)
     assert code == 0, err
-    assert "The run goes to runs/my; --output names another folder." in err
+    assert "Writing the run to runs/my; use --output to choose another folder." in err
     assert call("predict", "runs/my", given="su\n")[0] == 0
     code, _, err = call(*command)
     assert code != 0

@@ -80,7 +80,7 @@ def test_plain_values(hint, value, expected) -> None:
         (dict[str, str | int] | None, 3, "key must be a mapping from text to text or a whole number or null, got 3"),
         (dict[str, int], {"a": []}, r"key\.a must be a whole number, got \[\]"),
         (Selection, "sofmax", "unknown selection 'sofmax'. Did you mean 'softmax'"),
-        (Selection, {"alpha": 3}, "key: name the class"),
+        (Selection, {"alpha": 3}, "key: these arguments need a class"),
         (Selection, 3, "key must be the name of a selection or {class: name, argument: value}, got 3"),
         (Score, {"class": "general"}, r"key \(bilinear\) needs query_dim, key_dim"),
         (Selection, {"class": 3}, "a class is a short name or a dotted path, got 3"),

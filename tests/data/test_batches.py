@@ -113,7 +113,7 @@ def test_a_position_in_other_batches_is_refused():
         (TokenBatches(changed, budget=303), "of other lengths"),
         (TokenBatches(sizes, budget=303, max_length=40), "of other lengths"),
     ):
-        with pytest.raises(ValueError, match=f"other batches: .*{why}"):
+        with pytest.raises(ValueError, match=f"does not match these batches: .*{why}"):
             other.load_state_dict(state)
         with pytest.raises(ValueError, match="the data, the token budget or the seed has changed"):
             other.load_state_dict(state | {"plan": state["plan"].split()[0]})  # as earlier versions saved it

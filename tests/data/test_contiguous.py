@@ -46,5 +46,5 @@ def test_batches_are_the_next_pieces_of_all_streams_and_can_be_resumed() -> None
     again = OrderedBatches(made)
     again.load_state_dict(half.state_dict())
     assert list(again) == [[4, 5, 6, 7]]
-    with pytest.raises(ValueError, match="belongs to other batches"):
+    with pytest.raises(ValueError, match="does not match these batches"):
         OrderedBatches(pieces(2, 2)).load_state_dict(half.state_dict())

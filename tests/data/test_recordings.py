@@ -71,7 +71,7 @@ BAD = {
     "empty file": b"",
     "not a recording": b"hello, I am a text",
     "0 samples": pcm(SOUND[:0]),
-    "truncated: it announces 800 bytes of sound and holds 100": pcm(SOUND)[:144],
+    "truncated: it announces 800 bytes of sound but contains 100": pcm(SOUND)[:144],
     "truncated: it ends before its sound": pcm(SOUND)[:36],
     "its format is missing": pcm(SOUND)[:12] + pcm(SOUND)[36:],
     "NaN or infinite": floats(np.where(np.arange(400) == 7, np.nan, SOUND)),

@@ -89,7 +89,7 @@ def test_torn_files_are_noticed_and_made_again(tmp_path):
     path = tmp_path / "a.arrow"
     store(examples(70), path, fingerprint="one")
     path.write_bytes(path.read_bytes()[:-50])
-    with pytest.raises(DataError, match=r"a\.arrow is not a whole Arrow file"):
+    with pytest.raises(DataError, match=r"a\.arrow is not a complete Arrow file"):
         Stored(path)
     assert list(store(examples(70), path, fingerprint="one")) == list(examples(70))
 

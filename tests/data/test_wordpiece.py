@@ -101,7 +101,7 @@ def test_mistakes_are_named():
         (lambda d: {**d, "options": {**d["options"], "normalizer": "x"}}, r"options\.normalizer is not a key"),
         (lambda d: {**d, "options": {**d["options"], "lowercase": 1}}, r"options\.lowercase is 1"),
         (lambda d: {**d, "options": {**d["options"], "vocab_size": 2}}, r"options\.vocab_size is 2"),
-        (lambda d: {**d, "vocabulary": [*d["vocabulary"], "low"]}, "holds a piece twice"),
+        (lambda d: {**d, "vocabulary": [*d["vocabulary"], "low"]}, "contains a piece twice"),
         (lambda d: {**d, "vocabulary": ["low"]}, r"no \[PAD\]"),
         (lambda d: {**d, "vocabulary": [*d["vocabulary"], 7]}, r"vocabulary\[\d+\] is 7"),
         (lambda d: [], "not a WordPiece tokeniser"),

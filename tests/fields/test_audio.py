@@ -321,13 +321,16 @@ def test_arguments_that_make_no_sense(arguments, problem) -> None:
 
 BAD = {
     "gone.wav": (None, "it does not exist. Check the path; relative ones start from the table's folder."),
-    "short.wav": (pcm(LOUD)[:100], "it is truncated: it announces 4,800 bytes of sound and holds 56. Copy it again."),
+    "short.wav": (
+        pcm(LOUD)[:100],
+        "it is truncated: it announces 4,800 bytes of sound but contains 56. Copy it again.",
+    ),
     "empty.wav": (b"", "it is an empty file. Record or copy it again."),
     "text.wav": (b"hello there", "it is not a recording (it begins with b'hello th'). Give a WAV, FLAC or OGG file."),
-    "silent.wav": (pcm(LOUD[:0]), "it holds no sound (0 samples). Record it again, or leave it out."),
+    "silent.wav": (pcm(LOUD[:0]), "it contains no sound (0 samples). Record it again, or leave it out."),
     "nan.wav": (
         floats(np.array([0.1, math.nan])),
-        "it holds samples that are NaN or infinite, or far too large. Record or convert it again.",
+        "it contains samples that are NaN or infinite, or far too large. Record or convert it again.",
     ),
 }
 

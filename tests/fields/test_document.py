@@ -51,7 +51,7 @@ def test_three_ways_to_sentences(way, raw, sentences):
         ("split", [], "the text is empty"),
         ("lines", [" ", ""], "the text is empty"),
         ("given", ["", " "], "the text is empty"),
-        ("given", "one. two.", "the text is not a list of sentences, as sentences=given says. Give a list"),
+        ("given", "one. two.", "the text is not a list of sentences, as sentences=given requires. Give a list"),
         ("given", [["a"]], "the text is not text but list"),
         ("split", 2.5, "the text is not text but float"),
         ("split", "a\0b", "NUL"),

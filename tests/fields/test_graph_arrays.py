@@ -78,7 +78,7 @@ def test_a_run_without_mapped_features_replaces_one_with_them(both, tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"x": X.astype(object)}, r"x\.npy is not a plain NumPy array \(it holds Python objects\)"),
+        ({"x": X.astype(object)}, r"x\.npy is not a plain NumPy array \(it contains Python objects\)"),
         ({"edges": EDGES.astype(object)}, r"edges\.npy is not a plain NumPy array"),
         ({"x": np.asfortranarray(X)}, r"x\.npy .*column by column; save np\.ascontiguousarray"),
         ({"x": np.where(X[3, 1] == X, np.nan, X)}, r"feature 1 of node 3 is nan"),
@@ -96,7 +96,7 @@ def test_bad_files(both, tmp_path):
     x = Path(both[1]) / "x.npy"
     whole = x.read_bytes()
     for content, message in (
-        (whole[:-1], "announces .13, 3. numbers, more than it holds"),
+        (whole[:-1], "announces .13, 3. numbers, more than it contains"),
         (whole[:40], "header of x.npy is damaged"),
         (b"text", "not a plain NumPy array"),
         (whole.replace(b"(13, 3)", b"(-3, 3)"), "announces"),

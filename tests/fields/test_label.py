@@ -53,11 +53,11 @@ def test_the_summary_is_one_line_however_long_labels_are():
 
 
 def test_a_label_that_the_model_does_not_know_is_refused_with_the_nearest():
-    with pytest.raises(BadRow, match=r"'poz' is not one the model knows\..*Did you mean 'pos'"):
+    with pytest.raises(BadRow, match=r"does not know the label 'poz'\..*Did you mean 'pos'"):
         fitted().read("poz", CELL)
-    with pytest.raises(BadRow, match="'mixed' is not one the model knows"):
+    with pytest.raises(BadRow, match="does not know the label 'mixed'"):
         Label(names=["neg", "pos"]).read("mixed", CELL)
-    with pytest.raises(BadRow, match="'true' is not one the model knows"):
+    with pytest.raises(BadRow, match="does not know the label 'true'"):
         fitted().read(True, CELL)
     with pytest.raises(DataError, match="no training example has the label 'mixed'"):
         fitted().encode("mixed")
@@ -144,7 +144,7 @@ def test_several_labels_in_one_cell():
     ]
     assert field.show(["art", "sport"]) == "art, sport"
     assert field.size([0, 1]) == 1
-    with pytest.raises(BadRow, match="'arts' is not one the model knows"):
+    with pytest.raises(BadRow, match="does not know the label 'arts'"):
         field.read("sport,arts", CELL)
 
 

@@ -169,7 +169,7 @@ def test_what_cannot_be_streamed(runs, folder, capsys) -> None:
 @pytest.mark.parametrize("name", ["online", "chorowski"])
 def test_a_pipe_that_is_wrong_is_named(runs, capsys, monkeypatch, name) -> None:
     sound = spoken("ab", random.Random(1))
-    for content, problem in ((pcm(sound[:0]), "holds no sound"), (pcm(sound)[:-100], "samples too early")):
+    for content, problem in ((pcm(sound[:0]), "contains no sound"), (pcm(sound)[:-100], "samples too early")):
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
         assert main(["predict", str(runs[name].folder), "-", "--stream", "--max-length", "4"]) == 2
         shown = capsys.readouterr().err

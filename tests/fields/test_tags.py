@@ -49,7 +49,7 @@ def test_padding_is_masked():
 @pytest.mark.parametrize(
     ("raw", "problem"),
     [
-        (["NOUN", "VREB"], "the label 'VREB' is not one the model knows"),
+        (["NOUN", "VREB"], "the model does not know the label 'VREB'"),
         (["NOUN", ""], "the label is empty"),
         ("  ", "the label is empty"),
         ([["NOUN"]], "the label is a list, but one label is expected"),

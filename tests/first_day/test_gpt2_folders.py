@@ -89,7 +89,7 @@ DAMAGE = {
     ),
     "half a line": (lambda folder: (folder / "merges.txt").write_text("a\n"), "merges.txt is damaged: merge 1, 'a'"),
     "an end that is missing": (cut, "model.safetensors is damaged"),
-    "not a number": (not_a_number, "model.safetensors is damaged: wpe.weight holds NaN"),
+    "not a number": (not_a_number, "model.safetensors is damaged: wpe.weight contains NaN"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors"),
 }
 

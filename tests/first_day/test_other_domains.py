@@ -66,7 +66,7 @@ def test_a_folder_of_pictures_is_no_text(work, call) -> None:
         (work / "pictures" / kind / "1.png").touch()
     code, _, err = call("train", "classification/pooling", "--data.train", "pictures", "--output", "run")
     assert code == 2
-    assert "pictures is a folder, and the text is not a file of its own: name a table or a text file." in err
+    assert "pictures is a folder, but a text is not a file: name a table or a text file." in err
     assert "add --data.columns text=name." in err
 
 

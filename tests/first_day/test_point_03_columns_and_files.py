@@ -35,7 +35,7 @@ def test_a_column_of_labels_that_is_named_is_refused(links) -> None:
     code, _, err = links("--data.train", "labels.csv", "--data.columns", "pair=source+target,label=linked")
     assert code == 2
     assert (
-        "data.columns: link_prediction reads no 'label'. Choose from: evidence, fold, group, pair. Every row is taken"
+        "data.columns: link_prediction reads no 'label'. Choose from: evidence, fold, group, pair. Every row counts"
         in err
     )
 

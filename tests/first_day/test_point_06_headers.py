@@ -108,7 +108,7 @@ def test_the_advice_about_a_wide_table_differs_from_what_is_done(train, work) ->
     write(work / "wide.tsv", [(a, "7", b) for a, b in PAIRS])
     code, _, err = train(data="wide.tsv")
     assert code == 0, err
-    assert "wide.tsv has 3 columns, and the first are read as source and target" in err
+    assert "wide.tsv has 3 columns; the first are read as source and target" in err
     assert "as --data.columns source=0,target=2; 0+1 reads two as one text." in err
 
 

@@ -139,7 +139,7 @@ def test_constructors_say_how_to_call_them(make, message) -> None:
 def test_arguments_without_their_class_name_the_fix(call) -> None:
     code, _, err = call("validate", "translation/rnnsearch", "--task.sources.fr.tokeniser", "word")
     assert code == 2
-    assert "task.sources.fr: name the class of these arguments, too: document" in err
+    assert "task.sources.fr: these arguments need a class as well: document" in err
     assert "On the command line: --task.sources.fr.class text" in err
 
 

@@ -288,7 +288,7 @@ def test_a_folder_that_is_a_link_is_not_searched(finished, tmp_path):
     assert "task is a link, not a folder" in str(outcome)
 
 
-@pytest.mark.parametrize(("change", "message"), [("nan", "holds NaN or infinite values"), ("half", "types differ")])
+@pytest.mark.parametrize(("change", "message"), [("nan", "contains NaN or infinite values"), ("half", "types differ")])
 def test_weights_of_another_kind_start_no_training(finished, tmp_path, change, message):
     shutil.copytree(finished, tmp_path / "other")
     (tmp_path / "other" / CHECKSUMS).unlink()

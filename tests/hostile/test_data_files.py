@@ -66,11 +66,11 @@ FILES = [
     (
         "a.tsv.gz",
         gzip.compress(GOOD.encode() * 99, mtime=0)[:-9],
-        r"a\.tsv\.gz is not a whole gzip file .*after line 99",
+        r"a\.tsv\.gz is not a complete gzip file .*after line 99",
         None,
     ),
-    ("a.tsv.gz", GOOD.encode(), r"a\.tsv\.gz is not a whole gzip file", None),
-    ("a.tsv.gz", gzip.compress(GOOD.encode(), mtime=0) + b"rest", r"a\.tsv\.gz is not a whole gzip file", None),
+    ("a.tsv.gz", GOOD.encode(), r"a\.tsv\.gz is not a complete gzip file", None),
+    ("a.tsv.gz", gzip.compress(GOOD.encode(), mtime=0) + b"rest", r"a\.tsv\.gz is not a complete gzip file", None),
     ("a.jsonl.gz", gzip.compress(b"", mtime=0), r"a\.jsonl\.gz has no rows", None),
     ("a.parquet", b"PAR1" + b"\xff" * 99 + b"PAR1", r"a\.parquet is not a Parquet file, or is damaged", None),
     ("a.parquet", b"PAR1", r"a\.parquet is not a Parquet file, or is damaged", None),
@@ -162,7 +162,7 @@ ARCHIVES = [
         "x.npy",
         b"\x93NUMPY\x01\x00v\x00"
         + b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 2), }".ljust(118),
-        r"x\.npy announces \(1000000000000, 2\) numbers, more than it holds",
+        r"x\.npy announces \(1000000000000, 2\) numbers, more than it contains",
     ),
 ]
 
@@ -223,7 +223,7 @@ def test_hostile_names(tmp_path):
     (tmp_path / "two\nlines.tsv").write_text("a\n")
     for name, kind, message in [
         ("loop.tsv", FileNotFoundError, "There is no file"),
-        ("folder.tsv", DataError, "holds no files"),
+        ("folder.tsv", DataError, "contains no files"),
         ("two\nlines.tsv", BadRow, r"two lines\.tsv, line 1: 1 column"),
         ("nul\0.tsv", FileNotFoundError, r"nul\\0\.tsv"),
         ("none\r.tsv", FileNotFoundError, r"none \.tsv"),

@@ -199,7 +199,7 @@ ALIGN = [
     ),
     (["--gold", "deep.json"], "deep.json, line 1 is not an alignment"),
     (["--gold", "gold.talp"], None),
-    (["--score", "gold.talp"], "--score needs gold links to evaluate by"),
+    (["--score", "gold.talp"], "--score needs gold links to compare with"),
     (["--score", "pairs.tsv", "--gold", "gold.talp"], "pairs.tsv"),
     (["--batch-size", "0"], "batch"),
     (["--batch-size", "-1"], "batch"),

@@ -81,7 +81,7 @@ def test_a_column_may_name_the_folds(tmp_path):
 def test_an_unknown_label_in_the_validation_file_is_named_with_its_line(tmp_path):
     rows = [{"text": f"words {number}", "label": "even" if number % 2 else "odd"} for number in range(6)]
     valid = write(tmp_path / "valid.jsonl", [*rows, {"text": "words", "label": "prime"}])
-    with pytest.raises(BadRow, match=r"valid\.jsonl, line 7: the label 'prime' is not one the model knows"):
+    with pytest.raises(BadRow, match=r"valid\.jsonl, line 7: the model does not know the label 'prime'"):
         train(tmp_path / "run", train=write(tmp_path / "train.jsonl", rows), valid=valid)
 
 

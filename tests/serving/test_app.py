@@ -202,7 +202,7 @@ def test_recordings_as_base64_and_as_files(client, tones) -> None:
         ({"model": "tones", "options": "[" * 10_000}, wav(), "options: must be a JSON object"),
         ({"model": "tones", "options": '{"beam": 1e999}'}, wav(), "options: beam"),
         ({"model": "tones", "attention": "perhaps"}, wav(), "attention"),
-        ({"model": "reverse"}, b"abc", "files: the model reverse does not read files"),
+        ({"model": "reverse"}, b"abc", "files: the model reverse cannot answer from files"),
         ({}, wav(), "model: choose from"),
     ],
 )

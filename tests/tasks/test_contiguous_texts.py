@@ -102,7 +102,7 @@ def test_a_cache_is_a_loop_over_recent_states() -> None:
     options = {"cache_size": size, "cache_weight": weight, "cache_flatness": flatness}
     found = task.predict(model, several, score=True, **options)
     assert sum(answer.value for answer in found) == pytest.approx(expected, rel=1e-5)
-    with pytest.raises(ValueError, match="to a causal model: set score as well"):
+    with pytest.raises(ValueError, match="how a causal model scores texts: set score"):
         task.predict(model, several, **options)
     with pytest.raises(ValueError, match="set cache_size as well"):
         task.predict(model, several, score=True, cache_weight=0.1)

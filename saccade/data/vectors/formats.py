@@ -202,8 +202,8 @@ def _binary(stream: BinaryIO, file: Path, head: Head) -> Iterator[tuple[str, byt
             more = stream.read(1 << 20)
             if not more:
                 raise DataError(
-                    f"{file} promises {head.words:,} words in its first line and ends after {number - 1:,}: is it cut "
-                    "short?"
+                    f"{file} promises {head.words:,} words in its first line but ends after {number - 1:,}: is it "
+                    "truncated?"
                 )
             held, start = held[start:] + more, 0
         if space < 0 or space - start > LONGEST_WORD:

@@ -87,12 +87,12 @@ BINARY = b"river " + VALUES[0].tobytes() + b"\n" + b"sea " + VALUES[1].tobytes()
         (b"a,b,c\n1,2,3\n", "line 1: .* is neither a word and its numbers"),
         (
             b"99999999999999 7\nriver " + NUMBERS + b"\n",
-            r"promises 99,999,999,999,999 words .* and has 1: is it cut short",
+            r"promises 99,999,999,999,999 words .* but has 1: is it truncated",
         ),
-        (b"99999999999 7\n" + BINARY, "promises 99,999,999,999 words .* and ends after 2: is it cut short"),
+        (b"99999999999 7\n" + BINARY, "promises 99,999,999,999 words .* but ends after 2: is it truncated"),
         (b"2 99999999999\nriver 1 2 3\n", "99,999,999,999 dimensions are not from 1 to 16,384"),
         (b"2 0\nriver\n", "0 dimensions are not from 1"),
-        (b"1 7\nriver " + NUMBERS + b"\nsea " + NUMBERS + b"\n", "promises 1 words .* and has 2"),
+        (b"1 7\nriver " + NUMBERS + b"\nsea " + NUMBERS + b"\n", "promises 1 words .* but has 2"),
         (b"1 7\n" + BINARY, "promises 1 words .* but has more"),
         (HEAD + BINARY[:-9], "promises 2 words .* and ends after 1"),
         (HEAD + b"x" * 5000 + BINARY, "word 1: the word is longer than 4,096 bytes"),
@@ -112,7 +112,7 @@ BINARY = b"river " + VALUES[0].tobytes() + b"\n" + b"sea " + VALUES[1].tobytes()
         (HEAD + b"river " + np.full(7, np.inf, "<f4").tobytes() + BINARY[35:], "word 1: .* 'river' has a number that"),
         (HEAD + b"river " + NUMBERS + b"\ncaf\xe9 " + NUMBERS + b"\n", r"line 3: the word b'caf\\xe9' is not UTF-8"),
         (HEAD + b"caf\xe9 " + BINARY[6:], r"word 1: the word b'caf\\xe9' is not UTF-8"),
-        (gzip.compress(HEAD + BINARY, mtime=0)[:40], "is not a whole gzip file"),
+        (gzip.compress(HEAD + BINARY, mtime=0)[:40], "is not a complete gzip file"),
     ],
 )
 @pytest.mark.parametrize("wanted", [None, {"river", "sea"}])

@@ -109,7 +109,7 @@ def test_two_directions() -> None:
     backward = align_pairs(task, model, PAIRS, reverse=(back, other))[0].backward
     assert backward is not None
     assert backward.shape == (4, 4)
-    with pytest.raises(ValueError, match="pieces of their own"):
+    with pytest.raises(ValueError, match="different pieces"):
         both("union", subwords=True)
 
 

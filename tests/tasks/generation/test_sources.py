@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_refused(task, model, message):
 
 
 def test_a_page_has_one_input(run):
-    with pytest.raises(ValueError, match="A page has one input, and this model reads source and fr"):
+    with pytest.raises(ValueError, match="A page has one input, but this model reads source and fr"):
         check_page(run)
 
 

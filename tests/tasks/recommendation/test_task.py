@@ -169,7 +169,7 @@ def test_a_damaged_log_is_refused(change, task, tmp_path):
     with pytest.raises(ArtifactError, match=r"reviews\.arrow is damaged: review 1"):
         Recommendation().load(tmp_path)
     (tmp_path / "reviews.arrow").write_bytes(b"no arrow")
-    with pytest.raises(ArtifactError, match="not a whole Arrow file"):
+    with pytest.raises(ArtifactError, match="not a complete Arrow file"):
         Recommendation().load(tmp_path)
 
 
