@@ -48,9 +48,8 @@ def evaluate(
 
     Files are read like the training files, with the same columns and the same treatment of bad rows, unless --columns,
     --header or --bad-rows say otherwise; `--data.text body` is short for `--columns text=body`, and `target=ref1+ref2`
-    names several right answers. Predictions are made as
-    by `saccade predict`; validation during training may use other options (trainer.validate_options). `saccade evaluate
-    RUN --help` lists the options of a run's task.
+    names several right answers. Predictions are made as in `saccade predict`; validation during training may use other
+    options (trainer.validate_options). `saccade evaluate RUN --help` lists the options of a run's task.
 
     Args:
         run: the folder of a trained model.
@@ -60,7 +59,7 @@ def evaluate(
         vary: also print the figures for several values of an option, as beam=1,5,10.
         plot: write a picture as .png, .svg or .pdf: of the figures by length or by option if asked for, otherwise the
             task's own, which for classification is the reliability of the probabilities.
-        bootstrap: resample the examples so often for a 95 % interval of each figure.
+        bootstrap: resample the examples this many times for a 95 % interval around each figure.
         json: print a JSON object instead of tables.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
@@ -116,7 +115,7 @@ def evaluate(
 
 
 def evaluation_json(found: Evaluation) -> dict[str, Any]:
-    """An evaluation as JSON can hold it."""
+    """An evaluation in JSON's types."""
 
     def values(figures: dict[str, Figure]) -> dict[str, float | None]:  # JSON has no word for NaN
         return {name: None if math.isnan(figure.value) else figure.value for name, figure in figures.items()}
@@ -170,7 +169,7 @@ def _print_rows(head: str, rows: Sequence[tuple[str, dict[str, Figure], str]], n
 
 
 def _shown(value: float) -> str:
-    """Two decimals, but three digits of values below 1, which may be errors in a unit of any size."""
+    """Two decimals, but three digits for values below 1, which may be errors in any unit."""
     return f"{value:.2f}" if abs(value) >= 1.0 or not value else f"{value:.3g}"
 
 

@@ -69,7 +69,7 @@ class RescoringOptions:
     """Help from a language model.
 
     Args:
-        lm: the run of a language model, which helps to choose among the texts that a search finds.
+        lm: the run of a language model that reranks the texts found by a search.
         lm_weight: how much the language model counts.
     """
 
@@ -90,7 +90,7 @@ class RescoringOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class InputOptions:
-    """Other inputs than files.
+    """Inputs other than files.
 
     Args:
         input: an input as text; may be given several times.
@@ -108,12 +108,12 @@ class OutputOptions:
     Args:
         format: text, jsonl (one object per line, with scores and attention weights) or csv.
         output: the file to write, or with --data the folder (default: standard output).
-        scores: add the score of each answer: the higher, the surer. For a label it is its probability, for several
-            labels how sure the least certain decision is, for a text its log-probability by length.
+        scores: add the score of each answer; higher means more certain. For a label it is its probability, for several
+            labels the certainty of the least certain one, for a text its length-normalised log-probability.
         draw: draw what the model looked at for each answer, in the terminal.
         plot: write a picture of what the model looked at for the first answers, as .png, .svg or .pdf.
-        stream: write the text of a recording while it is still being read, if the model can, with its latency; - is a
-            WAV file on standard input.
+        stream: transcribe a recording while it is still being read, if the model can, and report the latency; - reads a
+            WAV file from standard input.
     """
 
     format: str = "text"
@@ -132,12 +132,12 @@ class OutputOptions:
             check_picture(self.plot)
 
     def check_file(self, inputs: list[str]) -> None:
-        """Raises unless --output is a file that can be written, and none of the inputs."""
+        """Raises unless --output can be written and is not one of the inputs."""
         if self.output is None:
             return
         check_place(self.output, "--output")
         if any(Path(self.output).resolve() == Path(path).resolve() for path in inputs):
-            raise ValueError(f"--output {self.output} is one of the inputs, and would overwrite it: name another file.")
+            raise ValueError(f"--output {self.output} is also an input and would be overwritten: name another file.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +148,7 @@ class BulkOptions:
         engine: where it is processed: embedded (this machine) or ray (a cluster, all of whose cores work unless
             --workers says otherwise), with the same result.
         block_rows: how many rows each output file has.
-        column_prefix: how the names of the columns that are added begin.
+        column_prefix: a prefix for the names of the columns that are added.
         details: add a JSON column with all details of an answer.
     """
 

@@ -212,7 +212,7 @@ def _answers(
 
 
 def _bare(answer: Answer) -> Answer:
-    """An answer without what would fill the memory if there are many; counts, which remarks add up, stay."""
+    """An answer without the parts that would fill the memory; the counts that remarks add up stay."""
     from dataclasses import replace
 
     counts = {name: value for name, value in answer.details.items() if isinstance(value, int | float)}

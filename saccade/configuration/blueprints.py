@@ -74,7 +74,7 @@ class Blueprint:
             raise ConfigError(str(error) if isinstance(error, ConfigError) else f"{self.where}: {error}") from None
 
     def out_of_range(self) -> Iterator[str]:
-        """The problem of each argument whose value the constructor refuses by its name, one after the other."""
+        """The problem of each argument whose value the constructor rejects by name, one after the other."""
         given = dict(self.given)
         while True:
             try:
@@ -90,7 +90,7 @@ class Blueprint:
             del given[wrong]
 
     def partial(self) -> functools.partial[Any]:
-        """The class with its arguments, and so for the classes among them: the owner completes and calls it."""
+        """The class with its arguments as a `partial`, recursively: the owner completes and calls it."""
         return functools.partial(self.kind, **{name: made(v, partial=True) for name, v in self.given.items()})
 
     def rehearse(self) -> None:
@@ -102,7 +102,7 @@ class Blueprint:
 
 
 def known(kind: type) -> str:
-    """A class as error messages call it: its short name, or the class's own."""
+    """A class as error messages call it: by its short name, or else its class name."""
     name = name_of(kind)
     return kind.__name__ if "." in name else name
 
@@ -133,7 +133,7 @@ def made(value: Any, *, partial: bool = False) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a default can be written; one that cannot is left out, and is the default again."""
+    """Whether a default can be written; one that cannot is left out, and applies again when read."""
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
     if isinstance(value, dict):

@@ -41,7 +41,7 @@ def read_rows(rows: Sequence[Any], fields: Mapping[str, FieldLike], *, start: in
 
 
 def absent_values(fields: Mapping[str, FieldLike]) -> dict[str, None]:
-    """The values of fields that the data may lack, where they do."""
+    """The values of optional fields that are missing from the data."""
     return {role: None for role, field in fields.items() if getattr(field, "optional", False)}
 
 
@@ -72,12 +72,12 @@ class Examples:
             suffix ("en" for `train.en`).
         header: whether TSV and CSV files begin with a header. If None, they do if a column is given by name.
         bad_rows: "error" raises a `BadRow` at a row that cannot be used, "skip" leaves it out; see `skipped`.
-        optional: roles that the data may lack; examples without a value for them do not have the key.
+        optional: roles that may be missing from the data; examples without a value for them do not have the key.
         check: called with each example and its place, raises `cell.bad(problem, fix)` for values that do not belong
             together.
         part: the rows to read, of a source that is a single file; see `saccade.data.readers.Reader.parts`.
         blank: whether empty texts are read, as inputs of a prediction are; otherwise a row with one is bad.
-        group: the column that says which rows belong together. Where a field takes several rows as one value
+        group: the column that says which rows belong together. If a field takes several rows as one value
             (`Field.gather`), the rows of a group are one example.
         unread: roles whose columns may follow those of the others without being read.
     """
@@ -124,7 +124,7 @@ class Examples:
                 self._bad(row)
 
     def _check_paths(self, reader: Reader) -> None:
-        """Raises if a role takes the path of each file of a folder, but its values are no files."""
+        """Raises if a role takes the path of each file of a folder, but its values are not files."""
         taken = (
             [role for role, column in reader.chosen.items() if column == PATH]
             if isinstance(reader, FolderOfFiles)
@@ -178,11 +178,11 @@ class Examples:
         return list(dict.fromkeys(name for reader in self.readers for name in reader.unread()))
 
     def ordered(self) -> list[str]:
-        """How columns with other names than those of the roles were taken in their order."""
+        """How columns with unknown names were assigned to roles in order."""
         return list(dict.fromkeys(taken for reader in self.readers for taken in reader.ordered()))
 
     def fingerprint(self) -> str:
-        """Changes when the data, or the way they are read, do."""
+        """Changes if the data, or the way it is read, changes."""
         marks = [self._settings, *(f"{reader.name}\n{reader.stamp()}" for reader in self.readers)]
         return hashlib.blake2b("\n".join(marks).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 

@@ -1,4 +1,4 @@
-"""The two graphs of a model that writes texts."""
+"""The two graphs of a model that generates text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StartGraph(nn.Module):
         self.networks = nn.ModuleList([network or nn.Identity() for network in networks])
 
     def first(self, *given: Tensor) -> tuple[dict[str, Tensor], Step]:
-        """What a search must know of the encoded sources, and the first step.
+        """What a search needs to know about the encoded sources, and the first step.
 
         That is the mask of all positions; with several sources, which source each position belongs to: see `Layout`;
         and with several ways to say a word, what the entries of each say, which is the same at all steps. A model that

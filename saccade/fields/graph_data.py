@@ -11,7 +11,7 @@ from saccade.data.errors import DataError
 from saccade.fields.graph_arrays import blocks, is_mapped
 
 SKIP_EDGES = "bad_edges: skip, as in --task.inputs.node.bad_edges skip"
-"""How users leave out edges to nodes that do not exist."""
+"""The option that leaves out edges to nodes that do not exist."""
 
 LARGEST = float(np.finfo(np.float32).max)
 """Of the numbers that describe nodes and edges."""
@@ -21,7 +21,7 @@ class Graph(NamedTuple):
     """A graph whose nodes have features."""
 
     features: NDArray[Any]
-    """(nodes, dim); 32-bit numbers, or of any type if they stay in their file (`is_mapped`)."""
+    """(nodes, dim); 32-bit numbers, or any type if memory-mapped (`is_mapped`)."""
     edges: NDArray[np.int64]
     """(edges, 2): from, to."""
     names: list[str] | None = None
@@ -34,7 +34,7 @@ class Graph(NamedTuple):
     """(edges, edge_dim), like the features; None if edges have none."""
 
     def name(self, node: int) -> str:
-        """What a node is called: by its number, if nodes have no names."""
+        """The name of a node; its number if nodes have no names."""
         return str(node) if self.names is None else self.names[node]
 
     def described(self) -> str:
@@ -66,7 +66,7 @@ def made_graph(
     edge_features: NDArray[Any] | None = None,
     labels: NDArray[Any] | None = None,
 ) -> Graph:
-    """A graph of arrays, all checked; raises `DataError`, naming `where` they come from.
+    """Makes a graph from arrays, which are checked; raises `DataError`, naming `where` they come from.
 
     Args:
         features: (nodes, dim).
@@ -133,7 +133,7 @@ class GeometricData(Protocol):
 
 
 def from_pyg(data: GeometricData, *, skip: bool = False, where: str = "the graph in memory") -> Graph:
-    """A graph of PyTorch Geometric: its `x`, `edge_index` and, if present, `edge_attr` and `y` (one per node).
+    """Converts a PyTorch Geometric graph: its `x`, `edge_index` and, if present, `edge_attr` and `y` (one per node).
 
     Without `x`, every node has the one feature 1.
     """

@@ -21,17 +21,17 @@ from saccade.fields.graph_tables import read_tables
 
 FILE, NODES = "graph.safetensors", "nodes.json"
 FEATURES, OF_EDGES = "features.npy", "edge_features.npy"
-"""What is mapped, where a graph was given as a folder."""
+"""The arrays that are memory-mapped if the graph is given as a folder."""
 
 MOST = 2**31
-"""Numbers in a feature matrix: more would not fit into memory as a dense one."""
+"""The maximum size of a feature matrix: a larger one would not fit into memory when dense."""
 
 
 def read_graph(graph: str | GeometricData, nodes: str | None, *, skip: bool) -> Graph:
     """Reads a NumPy archive, a folder of NumPy arrays, a table of edges and one of nodes, or a graph in memory.
 
     Args:
-        graph: the archive, the folder, the table of edges, or a `Data` of PyTorch Geometric.
+        graph: the archive, the folder, the table of edges, or a PyTorch Geometric `Data`.
         nodes: the table of nodes, for a table of edges.
         skip: leave out edges to unknown nodes instead of raising `DataError`.
     """
@@ -54,7 +54,7 @@ def read_graph(graph: str | GeometricData, nodes: str | None, *, skip: bool) -> 
 
 
 def write_graph(graph: GeometricData, path: str | Path) -> None:
-    """Writes a `Data` of PyTorch Geometric as a NumPy archive that `read_graph` reads."""
+    """Writes a PyTorch Geometric `Data` as a NumPy archive that `read_graph` reads."""
     found = from_pyg(graph)
     arrays: dict[str, NDArray[Any]] = {"edges": found.edges, "x": found.features}
     if found.edge_features is not None:

@@ -28,12 +28,12 @@ from saccade.layers.graph import degree_blocks
 from saccade.registry import nearest
 
 MOST_FEATURES = 1 << 28
-"""Numbers that describe the nodes of a graph which becomes part of an exported model."""
+"""The maximum size of a graph's features that become part of an exported model."""
 
 TRAINED = "trained.safetensors"
 
 CACHED = 4
-"""Neighbourhoods that are kept: without sampling, every epoch has the same few batches."""
+"""The number of cached neighbourhoods: without sampling, every epoch has the same few batches."""
 
 
 @fields.register("node")
@@ -46,13 +46,13 @@ class Node(Field):
         graph: a NumPy archive (.npz) with `edges` (count, 2), the features `x` (nodes, dim) or their CSR form
             (`x_indptr`, `x_indices`, `x_data`, `x_shape`), and optionally `edge_features` (count, edge_dim) and
             `labels` (nodes,), used only to colour drawings; or a folder with these arrays as `edges.npy`, `x.npy` and
-            so on, whose features stay in their files; or a CSV, TSV or Parquet file of edges, with a header, two
-            columns of node names and perhaps features; or, in Python, a `Data` of PyTorch Geometric.
+            so on, whose features stay on disk; or a CSV, TSV or Parquet file of edges, with a header, two columns of
+            node names and optionally features; or, in Python, a PyTorch Geometric `Data`.
         nodes: for a file of edges, the file of the nodes, also with a header: a name, then its features.
         hops: how many steps around a node the model sees: as many as it has layers.
-        directed: a node attends only to nodes that have an edge to it; by default, edges work in both directions.
+        directed: a node attends only to nodes that have an edge to it; by default, edges go both ways.
         self_loops: a node also attends to itself.
-        sample: in training, each node reads at most so many neighbours, drawn anew for each batch; all by default.
+        sample: in training, each node reads at most this many neighbours, drawn anew for each batch; all by default.
         inductive: training sees only the nodes of the training data and the edges between them.
         row_normalise: divide the features of a node by the sum of their absolute values.
         bad_edges: "error" stops at an edge to an unknown node, "skip" leaves such edges out and counts them.
@@ -97,7 +97,7 @@ class Node(Field):
         return self._graph
 
     def replace_graph(self, graph: str | GeometricData, nodes: str | None = None) -> None:
-        """Takes another graph from now on: a trained model then answers about its nodes.
+        """Replaces the graph, so that a trained model answers about the nodes of another one.
 
         Args:
             graph, nodes: as in the constructor; their features must mean the same.
@@ -196,7 +196,7 @@ class Node(Field):
         return self._maps(centre, self._around(np.array([centre])), trace)
 
     def _maps(self, centre: int, around: Around, trace: Trace, end: str = "") -> list[Map]:
-        """The maps from one of the nodes that a model answered about, named by the end of a pair that it is."""
+        """The maps of one of the nodes that a model answered about; `end` names its side of a pair."""
         return neighbour_maps(self.graph, self._neighbours, centre, around, trace, end)
 
     def attended(self, values: Sequence[str], trace: Trace, mask: Tensor | None = None) -> list[Seen]:
@@ -205,7 +205,7 @@ class Node(Field):
         return seen_neighbours(self.graph, places, self._around(places), trace)
 
     def look(self, trace: Trace, count: int, mask: Tensor | None = None) -> Look | None:
-        """The last layer of a model that has the whole graph inside."""
+        """The last layer of a model with the whole graph built in."""
         blocks = degree_blocks(*(self.fixed()[name] for name in ("starts", "neighbours")))
         layers = attending_layers(trace, blocks)
         return (

@@ -43,7 +43,7 @@ MOST_MODULES = 6_000
 MOST_PARAMETERS = 2**33
 
 ROLE = re.compile(r"(?!\.)[^/\\:\0]{1,80}")
-"""The name of an input or target: a folder of the run has it, too."""
+"""The name of an input or target, which is also that of a folder of the run."""
 
 READS = {"vocab": "tokens", "dim": "features", "classes": "classes"}
 """What an input is, by the last word of the size that describes it."""
@@ -81,7 +81,7 @@ class Plan:
     def check_training(self) -> None:
         """Raises if a new training would fail on a file later, or would ignore a column that the user names.
 
-        A trained run is not checked: it may be older than a check, and its files may be gone.
+        A finished run is not checked: its files may be gone.
         """
         self.task.check_files()
         roles = [*self.task.roles(), FOLD, GROUP]
@@ -95,7 +95,7 @@ class Plan:
         )
 
     def outline(self) -> nn.Module:
-        """The model without weights, in sizes that stand for those which follow from the data."""
+        """The model without weights, with placeholders for the sizes that follow from the data."""
         with torch.device("meta"), _bounded(self.model):
             model: nn.Module = self.model.make(**self.task.sizes())
             return model
@@ -148,7 +148,7 @@ class Plan:
         return found, made
 
     def _check_sizes(self) -> None:
-        """The sizes that follow from the data are the task's to give, and all of them must mean something."""
+        """Checks that the model accepts all sizes that the task provides, and that the user sets none of them."""
         sizes = self.task.sizes()
         problems = [
             f"model.{name} follows from the task and the data, and cannot be set."
@@ -178,7 +178,7 @@ class Plan:
 
 
 def _wrong_metric(name: str, task: Task) -> str:
-    """The message for a metric to choose checkpoints by that is not computed."""
+    """The message for a `trainer.metric` that is not computed."""
     known = [word for inner in typing.get_args(hint_of(type(task), "metrics")) for word in words_of(inner)]
     if name not in known or not task.metrics:
         return no_metric(name, ["loss", *task.metrics])
@@ -225,7 +225,7 @@ def _named(section: str, given: Any, base: type, trust: bool) -> tuple[type, dic
 
 
 def _short_columns(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What the data section says of columns by the names of their roles: `text: body`."""
+    """The columns that the data section gives by role: `text: body`."""
     given = config.get("data")
     arguments = constructor_parameters(Corpus)
     known = given if isinstance(given, Mapping) and "class" not in given else {}
@@ -244,7 +244,7 @@ def _with_columns(data: Blueprint, short: Mapping[str, Any], task: Task, trust: 
 
 @contextlib.contextmanager
 def _bounded(part: Blueprint) -> Iterator[None]:
-    """Refuses a model that grows beyond all bounds, while it grows."""
+    """Rejects a model that becomes too large, while it is being built."""
     count = parameters = 0
 
     def registered(module: nn.Module, name: str, value: Any) -> None:

@@ -42,17 +42,17 @@ class Hosted:
 
     @property
     def task(self) -> Task:
-        """What the model has learned."""
+        """The task of the current version."""
         return self.version.task
 
     async def start(self) -> None:
-        """Starts the workers, unless they run already."""
+        """Starts the workers, unless they are already running."""
         if not self.version.started:
             await self.version.start()
 
     @contextmanager
     def using(self) -> Iterator[Version]:
-        """The version of now, which takes jobs as long as the context lasts, also if another one replaces it."""
+        """The current version, which accepts jobs as long as the context lasts, even if another one replaces it."""
         version = self.version
         version.users += 1
         try:
@@ -61,7 +61,7 @@ class Hosted:
             version.release()
 
     async def reload(self) -> bool:
-        """Takes over what the run folder holds now; a damaged one is refused, and the old one keeps serving."""
+        """Loads the current content of the run folder; if it is damaged, the old version keeps serving."""
         if self._asked:
             return False  # the one that waits will read what the folder holds then
         self._asked = True
@@ -85,12 +85,12 @@ class Hosted:
             return True
 
     async def close(self) -> None:
-        """Ends all workers, once they have answered, and those of a new version that is just being taken over."""
+        """Ends all workers once they have answered, including those of a new version that is still starting."""
         async with self._reloading:
             await asyncio.gather(self.version.close(), *self._closing)
 
     def deadline(self) -> float:
-        """When a request that comes now must have been answered, on the monotonic clock."""
+        """The deadline of a request that arrives now, on the monotonic clock."""
         return time.monotonic() + self.settings.deadline
 
     def job(self, kind: str, given: Any, *, deadline: float, key: Any = None, cost: int = 1) -> Job:
@@ -99,7 +99,7 @@ class Hosted:
 
 
 def check_same_interface(old: Task, new: Task) -> None:
-    """Raises unless a task takes the same requests as another one, which a running server has described."""
+    """Raises unless a task takes the same requests as the one that a running server has described."""
 
     def shape(task: Task) -> list[Any]:
         return [
@@ -110,4 +110,5 @@ def check_same_interface(old: Task, new: Task) -> None:
         ]
 
     if shape(old) != shape(new):
-        raise ValueError(f"it has another task or other inputs ({type(new).__name__.lower()}): restart the server.")
+        kind = type(new).__name__.lower()
+        raise ValueError(f"it has a different task or different inputs ({kind}): restart the server.")

@@ -24,13 +24,13 @@ from saccade.tasks import Task
 log = logging.getLogger("saccade.serving")
 
 KEPT = ("config.yaml", "task", "model.safetensors", "provenance.json", "README.md", "checksums.json", "export.json")
-"""What a server copies of a run, an int8 export among them; a run without a final model is copied whole."""
+"""The files of a run that a server copies, including int8 exports; a run without a final model is copied whole."""
 
 READERS = 2
 """How many requests of a model are decoded at a time: a large picture takes 200 MB and seconds."""
 
 PAUSE = (0.2, 30.0)
-"""Seconds before a crashed worker is replaced: the first time, and at most if it crashes again and again."""
+"""Seconds before a crashed worker is replaced: the first time, and the maximum after repeated crashes."""
 
 
 class BadInput(ValueError):  # noqa: N818 (a refusal)
@@ -38,7 +38,7 @@ class BadInput(ValueError):  # noqa: N818 (a refusal)
 
 
 class Mistake(Exception):  # noqa: N818 (ours)
-    """An error of ours in a worker. The client learns nothing of it; the log gets the place, without the input."""
+    """An internal error in a worker. The client gets no details; the log gets the place, without the input."""
 
     def __init__(self, place: str) -> None:
         super().__init__("Internal server error.")
@@ -101,7 +101,7 @@ class Version:
         self._slots = [asyncio.create_task(self._work(each)) for each in started if isinstance(each, Process)]
 
     async def close(self) -> None:
-        """Answers what waits, then ends the workers."""
+        """Answers the waiting jobs, then ends the workers."""
         while self.users:
             self._unused.clear()
             await self._unused.wait()
@@ -111,13 +111,13 @@ class Version:
         self._copy.cleanup()
 
     def release(self) -> None:
-        """A request that was being read has been put into the queue, or refused."""
+        """Notes that a request has been read, and was queued or rejected."""
         self.users -= 1
         if not self.users:
             self._unused.set()
 
     async def _work(self, process: Process | None) -> None:
-        """One worker's life, and that of those who replace it."""
+        """Runs one worker, and replaces it if it crashes."""
         pause = PAUSE[0]
         while True:
             if process is None:
@@ -169,7 +169,7 @@ class Version:
             return None
 
     async def _answer(self, process: Process, batch: Sequence[Job]) -> None:
-        """Gives a batch to a worker, and its replies to the jobs."""
+        """Passes a batch to a worker, and its replies to the jobs."""
         self.metrics.batches.labels(self.name).observe(len(batch))
         first = batch[0]
 
@@ -196,7 +196,7 @@ class Version:
 
 
 def settle(job: Job, reply: Reply) -> None:
-    """Ends a job with what its worker said."""
+    """Completes a job with its worker's reply."""
     if job.answer.done():
         return
     if reply.state == "done":

@@ -21,9 +21,9 @@ class Engine:
         self.workers = workers
 
     def run(self, job: BulkJob, blocks: Sequence[Block]) -> Iterator[Done]:
-        """Each block once its output file is complete.
+        """Yields each block once its output file is complete.
 
-        A block may be worked on twice, as after the loss of a machine: its output file is the same.
+        A block may be processed twice, for example after the loss of a machine: its output file is the same.
         """
         raise NotImplementedError
 

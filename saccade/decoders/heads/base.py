@@ -47,11 +47,11 @@ class Origins(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """What one way can say: each entry is a position of the source, an earlier word or a line of a lexicon.
+    """The entries of one way: positions of the source, earlier words or lines of a lexicon.
 
     Args:
-        scores: (*, entries), log-weights, -inf for an entry that is not there.
-        words: (*, entries), the word that each entry says, an id of the extended vocabulary.
+        scores: (*, entries), log-weights, -inf for a missing entry.
+        words: (*, entries), the word of each entry, an id of the extended vocabulary.
         of_place: how many entries in a row belong to one position.
     """
 

@@ -1,4 +1,4 @@
-"""An output head that mixes several ways to say a word."""
+"""An output head that mixes several ways to produce a word."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNKNOWN = 3
 
 
 class Said:
-    """What a `WaysHead` needs of each step; indexing it by rows indexes all of its parts.
+    """What a `WaysHead` needs from each step; indexing it by rows indexes all of its parts.
 
     Args:
         features: (*, dim), those of the vocabulary.
@@ -45,10 +45,10 @@ class Said:
 
 
 class Way(nn.Module):
-    """A way to say a word other than generating it."""
+    """A way to produce a word other than generating it."""
 
     copies: bool = False
-    """Whether it can say words that only the source has."""
+    """Whether it can produce words that only the source has."""
 
     def forward(self, cues: Cues) -> Entries:
         """The entries of each step."""
@@ -56,14 +56,14 @@ class Way(nn.Module):
 
 
 class WaysHead(OutputHead):
-    r"""An output that is a mixture of named ways to say a word.
+    r"""An output that is a mixture of named ways to produce a word.
 
     .. math:: p(y) = p(y, \text{generate}) + \sum_k \sum_{e : w_{ke} = y} p(k, e)
 
     The blend turns the logits of the vocabulary and the scores of all entries into the joint probabilities p(k,
     e). The words w_{ke} are ids of an extended vocabulary: from `vocab_size` on they stand for words that only the
-    example has, numbered by whoever made the batch. Training computes the target's probability alone; only a search
-    has all of the extended vocabulary.
+    example has, numbered when the batch is made. Training only computes the target's probability; only a search needs
+    all of the extended vocabulary.
 
     Shapes:
         `Said` with features (*, dim) -> logits (*, vocab_size + extra), which are log-probabilities.
@@ -72,7 +72,7 @@ class WaysHead(OutputHead):
         generate: the logits of the vocabulary.
         blend: how probability is shared.
         vocab_size: the number of words in the vocabulary.
-        ways: what makes the entries out of a decoder's cues; a model that makes them itself passes `Said`.
+        ways: make the entries from a decoder's cues; a model that makes them itself passes `Said`.
         unknown: the id of the unknown word, as which an embedding reads words outside the vocabulary.
     """
 
@@ -127,7 +127,7 @@ class WaysHead(OutputHead):
         return shared
 
     def loss(self, features: Said, targets: Tensor, *, smoothing: float = 0.0, first: int = 0) -> CrossEntropy:
-        """The cross-entropy of the targets; smoothing spreads probability over what is generated alone."""
+        """The cross-entropy of the targets; smoothing spreads probability over generated words only."""
         words = [each.words for each in features.entries.values()]
         picks = torch.cat([targets.unsqueeze(-1), *words], dim=-1).clamp(max=self.vocab_size - 1)
         plain: list[Tensor] = []
@@ -204,7 +204,7 @@ class WaysHead(OutputHead):
         return shared
 
     def _highest(self, said: Said, shared: Shared, picked: Picked) -> Tensor:
-        """The log-probability of the most likely word; words that no entry says are at most the highest logit."""
+        """The log-probability of the most likely word; words without an entry have at most the highest logit."""
         highest = picked.highest + shared.generate
         words = torch.cat([each.words for each in said.entries.values()], dim=-1)
         if not words.shape[-1]:
@@ -226,7 +226,7 @@ def _scores(said: Said) -> list[Tensor]:
 
 
 def _of_target(said: Said, shared: Shared, targets: Tensor, logits: Tensor) -> Tensor:
-    """The log-probability of each target, whatever way says it."""
+    """The log-probability of each target, summed over all ways."""
     parts = [(logits + shared.generate).unsqueeze(-1)]
     for log_probs, each in zip(shared.others, said.entries.values(), strict=True):
         parts.append(torch.where(each.words == targets.unsqueeze(-1), log_probs, LOWEST))
@@ -234,7 +234,7 @@ def _of_target(said: Said, shared: Shared, targets: Tensor, logits: Tensor) -> T
 
 
 def _by_word(log_probs: Tensor, words: Tensor, size: int) -> Tensor:
-    """(*, size): the log-probability of each word, summed over the entries that say it."""
+    """(*, size): the log-probability of each word, summed over its entries."""
     highest = log_probs.detach().amax(-1, keepdim=True) if log_probs.shape[-1] else log_probs.new_zeros(1)
     empty = log_probs.new_zeros(*log_probs.shape[:-1], size)
     mass = empty.scatter_add(-1, words, (log_probs - highest).exp())

@@ -18,7 +18,7 @@ from saccade.interpretation.recording.tokens import text_tokenizer
 Names = Axis | Sequence[str] | None
 
 MOST_NAMED = 8
-"""Modules that a note of the page names."""
+"""The maximum number of modules named in a note on the page."""
 
 
 class DrawableTrace(Protocol):
@@ -76,7 +76,7 @@ def write_trace(
 
 
 def _one_run(trace: DrawableTrace, run: int | None, *, several: bool) -> DrawableTrace:
-    """The calls of one run of the model; of all runs, where these need not belong together."""
+    """The calls of one run of the model, or of all runs if they need not belong together."""
     runs = trace.runs
     if run is not None and not 0 <= run < len(runs):
         raise ValueError(f"run={run}, but the model ran {len(runs)} times in the block, counted from 0.")

@@ -39,14 +39,14 @@ class LeftOutError(ValueError):
 
 
 class Shown(NamedTuple):
-    """The tokens of one side: their axis, and which of them are no padding."""
+    """The tokens of one side: their axis, and which of them are not padding."""
 
     axis: Axis
     kept: list[int]
 
 
 def weights_of(call: DrawableCall, row: int) -> Tensor | TopWeights:
-    """(heads, queries, keys) of a row of a call; those that were kept, if not all were."""
+    """(heads, queries, keys) of a row of a call, or only the weights that were kept."""
     row = _check_row(call.name, call.shape[0], row)
     if call.top is None:
         return call.weights[row].float().cpu()
@@ -55,7 +55,7 @@ def weights_of(call: DrawableCall, row: int) -> Tensor | TopWeights:
 
 
 def joined_of(call: DrawableCall, row: int, rows: Rows | None = None) -> Tensor | TopWeights:
-    """(heads, steps, keys) of a row of all calls of a module; those that were kept, if not all were."""
+    """(heads, steps, keys) of a row of all calls of a module, or only the weights that were kept."""
     top = call.joined_top(rows)
     if top is None:
         joined = call.joined(rows)
@@ -66,7 +66,7 @@ def joined_of(call: DrawableCall, row: int, rows: Rows | None = None) -> Tensor 
 
 
 def map_of(name: str, layer: int | None, weights: Tensor | TopWeights, rows: Shown, columns: Shown) -> Map:
-    """The map without padding, which nothing attends to; otherwise with it."""
+    """The map without padding if nothing attends to it; otherwise with padding."""
     if len(rows.kept) and rows.kept[-1] >= weights.shape[1]:
         raise LeftOutError(f"it has {weights.shape[1]} queries for {len(rows.kept)} tokens")
     dropped = sorted(set(range(weights.shape[2])) - set(columns.kept))

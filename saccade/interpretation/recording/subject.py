@@ -1,4 +1,4 @@
-"""The maps of one input and of what a model wrote: which row of each call, and what its queries and keys are."""
+"""The maps of one input and the model's output: which row of each call, and what its queries and keys are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEAMS = (
 
 
 class Subject:
-    """One row of a batch: what the model was given, and what it wrote.
+    """One row of a batch: the model's input and output.
 
     Args:
         inputs: what the model was given.
@@ -88,7 +88,7 @@ class Subject:
         return ("target", "target") if written else ("source", "source")
 
     def _encoder_rows(self, calls: dict[str, list[DrawableCall]]) -> int:
-        """How many inputs there were, as the encoder shows; 0 if it does not."""
+        """How many inputs there were, according to the encoder; 0 if unknown."""
         sides = {path: self._sides(path, each[0].kind) for path, each in calls.items()} if self._two_sided else {}
         return next((calls[path][0].shape[0] for path, each in sides.items() if each == ("source", "source")), 0)
 
