@@ -49,7 +49,7 @@ def read_json(path: str | os.PathLike[str], *, most_bytes: int = MOST_BYTES, mos
 
 
 def parse_json(data: bytes, where: str, *, most_bytes: int = MOST_BYTES, most_depth: int = MOST_DEPTH) -> Any:
-    """The same for bytes at hand; `where` names their origin in errors."""
+    """The same for bytes in memory; `where` names their origin in errors."""
     if len(data) > most_bytes:
         raise ArtifactError(f"{where} is too large: more than {most_bytes:,} bytes.")
     openings = data.count(b"[") + data.count(b"{")
@@ -104,7 +104,7 @@ class JsonObject:
         self.values: dict[str, Any] = values
 
     def take(self, key: str, *kinds: type, least: float | None = None, most: float | None = None) -> Any:
-        """The value of a key that must exist and be of one of these types; whole numbers are numbers, too."""
+        """The value of a key that must exist and be of one of these types; whole numbers count as numbers."""
         if key not in self.values:
             raise self.wrong(key, "is missing")
         return self.check(key, self.values[key], *kinds, least=least, most=most)

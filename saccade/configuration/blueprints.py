@@ -43,7 +43,7 @@ class Blueprint:
         return [name for name in required if name not in self.given and name not in supplied]
 
     def missing(self, supplied: Collection[str] = ()) -> Iterator[str]:
-        """The problem of each blueprint, this one and those inside, that lacks arguments which nobody fills in.
+        """The problem of each blueprint, this one and those inside, with missing arguments that nobody fills in.
 
         Args:
             supplied: arguments of this blueprint that `make` gets.

@@ -100,7 +100,7 @@ class ReadPicked(Aggregation):
         return torch.cat(last, dim=-1)
 
     def _read_gated(self, values: Tensor, z: Tensor) -> Tensor:
-        """All values, with gradients for what was not picked, too."""
+        """All values, with gradients also for those that were not picked."""
         inputs, last = values, []
         for number, layer in enumerate(self._layers()):
             if number:

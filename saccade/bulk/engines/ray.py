@@ -52,7 +52,7 @@ class Ray(Engine):
 
 
 class Worker:
-    """An actor, which holds the model."""
+    """An actor with a copy of the model."""
 
     def __init__(self, job: Any) -> None:
         self.job: BulkJob = required("ray", "ray").get(job)

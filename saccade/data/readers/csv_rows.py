@@ -19,7 +19,7 @@ FIX = 'Put text with commas, quotes or newlines in "...", and double the quotes 
 
 
 def csv_rows(path: Path, part: FilePart | None = None) -> Iterator[Row]:
-    """Cells separated by commas as in RFC 4180: "quoted if need be", with doubled quotes and newlines inside.
+    """Cells separated by commas as in RFC 4180: optionally quoted, with doubled quotes and newlines inside.
 
     After an error, reading resumes on the line after the one that is to blame.
     """

@@ -101,7 +101,7 @@ class Tokeniser:
     def group(self, pieces: Sequence[str]) -> list[list[int]]:
         """The positions of each word's pieces, judged by the pieces alone, without special ones.
 
-        If the text is at hand, `words` is more reliable: `<unk>` does not say whether a space is next to it.
+        If the text is available, `words` is more reliable: `<unk>` does not say whether a space is next to it.
         """
         words: list[list[int]] = []
         before = " "

@@ -13,7 +13,7 @@ from saccade.registry import Registry
 
 
 class Cues(NamedTuple):
-    """What a head may read of steps besides their features.
+    """What a head may read from steps besides their features.
 
     Args:
         state: (batch, steps, state_dim), that of the decoder.
@@ -21,7 +21,7 @@ class Cues(NamedTuple):
         context: (batch, steps, context_dim), what was read of the source.
         weights: (batch, steps, keys), how the source was read.
         keys: (batch, keys, context_dim), what was read: the encoder's states.
-        source: what the source says.
+        source: the words of the source.
     """
 
     state: Tensor
@@ -36,7 +36,7 @@ class Origins(NamedTuple):
     """Where tokens came from.
 
     Args:
-        ways: the names of the ways to say a word, "generate" first.
+        ways: the names of the ways to produce a word, "generate" first.
         shares: (*, ways), how much of the token's probability each way contributed; they sum to 1.
         places: (*, ways), the position that contributed most to each way; -1 for none.
     """

@@ -70,7 +70,7 @@ class TransformersBackbone(Backbone):
         return places.reshape(*places.shape[:2], side, side)
 
     def renamed(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """By the library, whose own names differ from those in files; what a file lacks is left out."""
+        """Renamed by the library, whose own names differ from those in files; missing weights are left out."""
         logging = importlib.import_module("transformers.utils.logging")
         before = logging.get_verbosity()
         logging.set_verbosity_error()  # it would report the classifier

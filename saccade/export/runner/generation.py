@@ -20,7 +20,7 @@ class Answerer(Answering):
         return row
 
     def copied(self, source, vocabulary):
-        """What each position of a source says, an id of the target's vocabulary or of the words that it lacks."""
+        """The word at each position of a source, as an id of the target's vocabulary or of its unknown words."""
         extra, said = {}, []
         for unit, ids in vocabulary.units(source["text"]):
             number = self.target.ids.get(unit)

@@ -1,4 +1,4 @@
-"""Language models: how a text continues, what its blanks hold, or how likely it is."""
+"""Language models: how a text continues, what fills its blanks, or how likely it is."""
 
 import numpy as np
 

@@ -65,7 +65,7 @@ class Recorded:
 
     @property
     def key_positions(self) -> range:
-        """The positions of the keys in their sequence: a cache with a window holds only the last ones."""
+        """The positions of the keys in their sequence: a sliding-window cache only has the last ones."""
         first = self.kept.positions.key
         return range(first, first + self.shape[3])
 

@@ -11,7 +11,7 @@ from saccade.evaluation import Figure
 
 
 def unknown_words(tokeniser: Tokeniser, predicted: Sequence[str], wanted: Sequence[str]) -> Figure:
-    """The percentage of the references' words outside the vocabulary that the predictions contain, as often as wanted.
+    """The percentage of the references' out-of-vocabulary words that the predictions contain, counting repetitions.
 
     Words that a subword vocabulary splits count as outside.
     """
