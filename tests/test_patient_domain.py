@@ -125,7 +125,7 @@ def test_patients_in_both_files_are_told_in_nested_files_too(work, capsys, overl
     capsys.readouterr()
     trained(work, f"mixed-{overlap}", *data, "--data.group", "patient", "--trainer.max_steps", "1")
     said = "".join(capsys.readouterr())
-    warning = "WARNING: 3 of the 23 different values of 'patient' in the validation data are in the training data"
+    warning = "WARNING: 3 of the 23 different values of 'patient' in the validation data are also in the training data"
     assert (warning in said) == bool(overlap)
     assert ("in the training data" in said) == bool(overlap)
 

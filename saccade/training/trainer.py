@@ -53,7 +53,7 @@ class Trainer:
             all weights since progress ended, which with the optimiser sgd is NT-ASGD: see `TriggeredAverage`.
         average_last: how many checkpoints "last" averages.
         average_decay: how slowly "ema" moves.
-        average_after: "triggered" begins at the first validation that is worse than the best one, leaving out the last
+        average_after: "triggered" begins at the first validation that is worse than the best of all but the last
             `average_after` validations.
         log_every: after how many steps to print a line (if there is no terminal) and inform trackers.
         trackers: tensorboard, wandb, mlflow and others that Accelerate knows; `metrics.jsonl` is always written.

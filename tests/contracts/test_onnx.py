@@ -172,7 +172,7 @@ def test_language_models_of_contiguous_texts_do_not_score(tmp_path):
     (remark,) = graph_remarks(SimpleNamespace(task=case.task, model=case.model))
     assert "the export continues texts, and scores none" in remark
     model = SimpleNamespace(readers={})
-    with pytest.raises(ValueError, match="scores texts as parts of one, which takes Saccade"):
+    with pytest.raises(ValueError, match="scores texts as parts of one, which needs Saccade"):
         language_modelling.Task(model, case.task.portable(case.model)).answer([], score=True)
 
 

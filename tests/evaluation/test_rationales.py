@@ -111,7 +111,7 @@ def test_hard_rationale_of_soft_scores():
         (lambda: token_f1([[(3, 3)]], [[(1, 2)]]), r"got \(3, 3\)"),
         (lambda: token_f1([np.zeros(3)], [[(1, 2)]]), "is bool, got float64"),
         (lambda: iou_f1([], [], threshold=0.0), "above 0"),
-        (lambda: auprc([[0.1, 0.2]], [[(1, 3)]]), "marks position 2, and there are 2 scores"),
+        (lambda: auprc([[0.1, 0.2]], [[(1, 3)]]), "marks position 2, but there are 2 scores"),
         (lambda: auprc([[0.1, math.nan]], [[(1, 2)]]), "finite"),
         (lambda: highest([0.1], 0.0), "share must be"),
     ],

@@ -91,11 +91,11 @@ def test_the_card_has_the_figures(translator, rounded):
 
 
 def test_refusals(writer, translator, rounded, table, tmp_path):
-    with pytest.raises(ValueError, match="8 bits already"):
+    with pytest.raises(ValueError, match="already 8-bit"):
         export(rounded, tmp_path / "x", format="int8", data=table)
     with pytest.raises(ValueError, match="Add --data"):
         export(translator, tmp_path / "x", format="int8")
-    with pytest.raises(ValueError, match="8 bits already"):
+    with pytest.raises(ValueError, match="already 8-bit"):
         export(rounded, tmp_path / "x", format="ctranslate2")
 
 
