@@ -110,8 +110,8 @@ def test_a_position_in_other_batches_is_refused():
         (TokenBatches(sizes, budget=304), "token budget was 303 and is now 304"),
         (TokenBatches(sizes, budget=303, seed=1), "seed was 0 and is now 1"),
         (TokenBatches(sizes[1:], budget=303), "number of examples was 101 and is now 100"),
-        (TokenBatches(changed, budget=303), "of other lengths"),
-        (TokenBatches(sizes, budget=303, max_length=40), "of other lengths"),
+        (TokenBatches(changed, budget=303), "with different lengths"),
+        (TokenBatches(sizes, budget=303, max_length=40), "with different lengths"),
     ):
         with pytest.raises(ValueError, match=f"does not match these batches: .*{why}"):
             other.load_state_dict(state)

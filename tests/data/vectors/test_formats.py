@@ -94,7 +94,7 @@ BINARY = b"river " + VALUES[0].tobytes() + b"\n" + b"sea " + VALUES[1].tobytes()
         (b"2 0\nriver\n", "0 dimensions are not from 1"),
         (b"1 7\nriver " + NUMBERS + b"\nsea " + NUMBERS + b"\n", "promises 1 words .* but has 2"),
         (b"1 7\n" + BINARY, "promises 1 words .* but has more"),
-        (HEAD + BINARY[:-9], "promises 2 words .* and ends after 1"),
+        (HEAD + BINARY[:-9], "promises 2 words .* but ends after 1"),
         (HEAD + b"x" * 5000 + BINARY, "word 1: the word is longer than 4,096 bytes"),
         (HEAD + b"river " + NUMBERS + b"\nsea 0.5 0.5\n", "line 3: 2 numbers instead of 7"),
         (
