@@ -1,4 +1,4 @@
-"""Answers that are written as they are found: `saccade predict --stream`."""
+"""Streaming answers: `saccade predict --stream`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from saccade.tasks.generation.listening import Emit, Heard
 
 LONGEST = 3600
-"""Seconds that are collected for a model that must hear the whole recording."""
+"""The longest recording, in seconds, for a model that must hear all of it first."""
 
 BLOCK = 0.1
 """Seconds of a recording that are read at a time."""
@@ -24,7 +24,7 @@ PIPE = "-"
 
 
 def predict_streamed(run: Run, inputs: list[str], file: TextIO, *, as_json: bool, **options: Any) -> int:
-    """Writes each text as it is found, and says how far the model lagged behind; returns how many there were.
+    """Writes each text as it is found, and prints the latency; returns the number of texts.
 
     Args:
         run: of a generation task.
@@ -39,11 +39,11 @@ def predict_streamed(run: Run, inputs: list[str], file: TextIO, *, as_json: bool
     task = run.task
     suffixes = next(iter(task.inputs.values())).suffixes
     if not task.writes_texts or not suffixes:
-        raise ValueError("--stream writes texts for recordings: the run must be one of generation from audio.")
+        raise ValueError("--stream transcribes recordings: the run's task must be generation from audio.")
     asked = task.options.of(options)
     online = can_listen(task, run.model)
     if not online:
-        print("This model reads the whole recording before it writes; those of speech/online do not.", file=sys.stderr)
+        print("This model reads the whole recording before it writes; speech/online models do not.", file=sys.stderr)
     count = 0
     for name, sound in _sounds(inputs or [PIPE], suffixes):
         count += 1
@@ -66,7 +66,7 @@ def predict_streamed(run: Run, inputs: list[str], file: TextIO, *, as_json: bool
         print(file=file, flush=True)
         first = f"first letters after {found.read[0]:.2f} s, " if found.read else ""
         pace = f"{found.proportion:.0%} read on average, {found.lagging:.2f} s behind an even pace"
-        print(f"{name}: {found.seconds:.2f} s heard, {first}{pace}; {spent:.2f} s of computing.", file=sys.stderr)
+        print(f"{name}: {found.seconds:.2f} s heard, {first}{pace}; {spent:.2f} s of computation.", file=sys.stderr)
     return count
 
 
@@ -105,7 +105,7 @@ def _read_first(run: Run, sound: Blocks, options: dict[str, Any], emit: Emit) ->
         parts.append(block)
         count += len(block)
         if count > LONGEST * sound.rate:
-            problem = f"it has more than {LONGEST // 60} minutes, and this model must hear all of it first"
+            problem = f"it is longer than {LONGEST // 60} minutes, and this model must hear all of it first"
             raise RecordingError(problem, "Cut it, or train a model that listens online.")
     if not count:
         raise RecordingError("it holds no sound", "Record it again.")

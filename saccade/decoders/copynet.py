@@ -1,4 +1,4 @@
-"""A recurrent decoder that copies, and reads again what it copied."""
+"""A recurrent decoder that copies, and rereads what it copied."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from saccade.reading import Reading, State
 
 
 class CopyNetMemory(NamedTuple):
-    """What belongs to the sentence: the memory, the keys of copying (batch, keys, hidden_dim), and its words."""
+    """The sentence's part of the state: its memory, its keys for copying (batch, keys, hidden_dim), and its words."""
 
     read: Memory
     copied: Tensor
@@ -39,7 +39,7 @@ class CopyNetState(NamedTuple):
 
 
 class CopyNetDecoder(AttentiveDecoder):
-    r"""A gated recurrent unit that attends to the source, copies from it, and reads again where it copied.
+    r"""A gated recurrent unit that attends to the source, copies from it, and rereads where it copied.
 
     .. math:: c_t = \mathrm{attention}(s_{t-1}, h), \quad
         s_t = \mathrm{GRU}([e(y_{t-1}); \zeta(y_{t-1}); c_t], s_{t-1})
@@ -47,8 +47,8 @@ class CopyNetDecoder(AttentiveDecoder):
     .. math:: \zeta(y) = \sum_j \rho_{tj} h_j, \quad
         \rho_{tj} = \frac{1}{K} p(x_j, \text{copy} \mid s_{t-1}) \text{ where } x_j = y, \text{ else } 0
 
-    The selective read \zeta is zero where y_{t-1} is not in the source. The words themselves are said by a
-    `CopyNetHead` over s_t, or with `readout` over [s_t; c_t; e(y_{t-1})], as in the released code.
+    The selective read \zeta is zero where y_{t-1} is not in the source. Words are predicted by a `CopyNetHead` over
+    s_t, or with `readout` over [s_t; c_t; e(y_{t-1})], as in the released code.
 
     Shapes:
         states (batch, length, context_dim), tokens (batch, steps) -> `Said` with features (batch, steps, hidden_dim).
@@ -146,7 +146,7 @@ class CopyNetDecoder(AttentiveDecoder):
         return (shares.unsqueeze(1) @ state.memory.read.values).squeeze(1)
 
     def _said(self, states: list[CopyNetState], embedded: Tensor, readings: list[Reading]) -> Said:
-        """What the head needs: the scores of copying are known already, since selective reads need them."""
+        """The head's input; the scores of copying are already known, since selective reads need them."""
         features = hidden = torch.stack([state.hidden for state in states], dim=1)
         if self.readout is not None:
             context = torch.cat([reading.context for reading in readings], dim=1)

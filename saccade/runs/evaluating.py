@@ -33,7 +33,7 @@ class Evaluation(NamedTuple):
     examples: int
     seconds: float
     remarks: list[str]
-    """What to know about the answers: how many were cut short, or inputs truncated."""
+    """Remarks about the answers: how many were cut short, or how many inputs were truncated."""
     skipped: int
     """How many bad rows were left out, if they may be."""
     by_length: list[LengthBin]
@@ -107,7 +107,7 @@ def evaluate(
 
 
 def report_skipped(examples: Examples) -> int:
-    """How many bad rows the last reading left out; which ones is printed to standard error."""
+    """How many bad rows the last reading skipped; they are listed on standard error."""
     skipped = examples.skipped
     if not skipped.count:
         return 0

@@ -20,15 +20,15 @@ from saccade.training.processes import check_device
 
 
 def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = None, trust: bool = False) -> Run:
-    """The model of a run folder, ready to predict.
+    """Loads the model of a run folder, ready to predict.
 
     Nothing in a run is a pickle, but its configuration may name any class by dotted path, and building the model runs
-    that class. So classes that are not Saccade's are refused unless the caller trusts the author of the run.
+    that class. So classes from outside Saccade are rejected unless the caller trusts the author of the run.
 
     A training that was interrupted has no model yet: its best checkpoint is loaded, with a warning.
 
     Args:
-        folder: what `train` made, or a GPT-2 that the `transformers` library saved.
+        folder: what `train` made, or a GPT-2 saved by the `transformers` library.
         device: where the model goes; the CPU unless another one is named.
         trust: whether the run may use classes that are not Saccade's.
     """

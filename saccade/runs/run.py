@@ -58,7 +58,7 @@ class Run:
         return f"<Run of {type(self.model).__name__} in {self.folder}>"
 
     def read(self, inputs: Sequence[Any], *, start: int = 1) -> list[Example]:
-        """Values in memory as examples, read as the task's fields read them; the first has the number `start`."""
+        """Values in memory as examples, read by the task's fields; the first has the number `start`."""
         if isinstance(inputs, str | os.PathLike):
             raise TypeError(f"Inputs are a list: write [{inputs!r}].")
         rows = [self.task.example(value) for value in Rows(inputs).rows]
@@ -80,7 +80,7 @@ class Run:
             inputs: values of the task's input (texts, paths of recordings, ...), or dictionaries where it has several.
             workers: how many processes of one thread share the work (see `Workers`).
             batch_size: how many inputs are answered together.
-            lm: a run of language modelling, which helps to choose among the texts that a search finds.
+            lm: a run of language modelling that reranks the texts found by a search.
             lm_weight: how much it counts: see the task's `ranked_by`.
             options: the task's, such as `beam=5, nbest=3`.
         """
@@ -100,7 +100,7 @@ class Run:
         lm_weight: float = 0.3,
         **options: Any,
     ) -> list[Answer]:
-        """The answer to each example, which has been read already; for the arguments see `predict`."""
+        """The answer to each example that has already been read; for the arguments see `predict`."""
         if lm is not None:
             ranking = self.task.ranked_by(lm.task, lm.model, lm_weight)
             found = self.answer(examples, workers=workers, batch_size=batch_size, **ranking.asked(options))
@@ -119,7 +119,7 @@ class Run:
         return vectors_of(self.task, self.model, self.read(inputs))
 
     def align(self, pairs: Sequence[tuple[Any, Any]], *, reverse: Run | None = None, **options: Any) -> list[Any]:
-        """Which words of each input and a given answer belong together.
+        """Aligns the words of each input with those of a given answer.
 
         Args:
             pairs: inputs and answers.
@@ -130,11 +130,11 @@ class Run:
         return self.task.align(self.model, pairs, reverse=other, **options)
 
     def explain(self, inputs: Sequence[Any], targets: Sequence[Any] | None = None, **options: Any) -> list[Item]:
-        """What the model looks at, for `saccade.interpretation.explorer`: an item for each input.
+        """What the model attends to: an item of `saccade.interpretation.explorer` for each input.
 
         Args:
             inputs: as for `predict`.
-            targets: what it is made to answer; by default what it answers.
+            targets: the answers to force; by default the model's own.
             options: see the task's `explain_options`; and those of `predict`.
         """
         if isinstance(inputs, str) or isinstance(targets, str):
@@ -157,7 +157,7 @@ class Run:
         return self.show(examples, **options)
 
     def show(self, examples: Sequence[Example], **options: Any) -> list[Item]:
-        """The same for examples that have been read already, perhaps with targets."""
+        """The same for examples that have already been read, perhaps with targets."""
         for number, left in self.task.shown_in_part(self.model, examples).items():
             warnings.warn(f"Input {number + 1} has {left}.", stacklevel=3)
         return self.task.explain(self.model, examples, **options)
@@ -181,9 +181,9 @@ class Run:
             by: also the figures by length of the input, in bins of this many positions.
             vary: also the figures for each of these values of an option, such as `{"beam": [1, 5, 10]}`.
             corpus: how the files are read, if not as the training files were.
-            plot: a file for the task's picture of the answers, such as the reliability of their probabilities.
+            plot: a file for the task's plot of the answers, such as a reliability diagram.
             metrics: the figures, if not those of the task.
-            bootstrap: how often the examples are resampled for an interval of each figure.
+            bootstrap: how many times the examples are resampled for an interval around each figure.
             options: as those of `predict`.
         """
         found = evaluate(

@@ -22,7 +22,7 @@ from saccade.tasks.pointing_back import trust, with_vocabulary
 from saccade.tasks.text_data import TextData
 
 SHOWN = 300
-"""How many tokens of a text are explained, if a model reads any number."""
+"""How many tokens of a text are explained if the model has no maximum length."""
 
 
 class ExplainedTexts(TextData):
@@ -34,7 +34,7 @@ class ExplainedTexts(TextData):
         most = self._most_shown(model) - self.causal  # the last one is only predicted
         lengths = {number: len(self._ids(self.example(value)["text"])) for number, value in enumerate(inputs)}
         return {
-            number: f"{length:,} tokens, and the explanation reads only the first {most:,}"
+            number: f"{length:,} tokens, but the explanation only reads the first {most:,}"
             for number, length in lengths.items()
             if length > most
         }
@@ -66,7 +66,7 @@ class ExplainedTexts(TextData):
         return reader_of(model).longest() or SHOWN if self.contiguous else self.text.max_length
 
     def _look(self, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
-        """Every attention of the text to itself; of a long text, of its first piece."""
+        """Every attention of the text to itself; for a long text, that of its first piece."""
         ids, trace = self._read_and_recorded(model, example)
         pieces, words, tokeniser = [NAMES[BOS]], [], self.text.tokeniser
         for number, part in enumerate(self._between_blanks(example["text"])):

@@ -43,7 +43,7 @@ class LanguageModelling(ExplainedTexts):
 
     If texts are `contiguous`, such as the lines of a book, they are read one after another as a single text, in as many
     streams at once as pieces of max_length fit into a batch. A recurrent model then carries its state from each piece
-    to the next, through which no gradient flows, and texts are also scored in their order.
+    to the next, without a gradient, and texts are also scored in order.
 
     A causal model continues texts. A masked one fills in each `[MASK]` of a text. With `score`, both
     give the log-probability of texts; for a masked model it is the sum over all tokens, each masked once.
@@ -52,7 +52,7 @@ class LanguageModelling(ExplainedTexts):
         text: the column of the texts.
         causal: whether each token is predicted from those before it; otherwise tokens are masked.
         mask_share: how many of the tokens are masked, if not causal.
-        contiguous: whether the texts are parts of one, to be read in their order.
+        contiguous: whether the texts are parts of one text, to be read in order.
         metrics: the figures of an evaluation: perplexity, word_perplexity, bits_per_byte, accuracy.
 
     Reference:
@@ -122,7 +122,7 @@ class LanguageModelling(ExplainedTexts):
     def predict(self, model: nn.Module, inputs: Sequence[Any], *, batch_size: int = 64, **options: Any) -> list[Answer]:
         asked = self.options.of(options)
         if asked.cache() is not None and not (asked.score and self.causal):
-            raise ValueError("A cache changes how likely a text is to a causal model: set score as well.")
+            raise ValueError("A cache only changes how a causal model scores texts: set score as well.")
         if not asked.score or not self.causal:
             return super().predict(model, inputs, batch_size=batch_size, **options)
         check_count("batch_size", batch_size)
@@ -229,7 +229,7 @@ class LanguageModelling(ExplainedTexts):
         return [*([long] if cut else []), *(about_unknown(scored) if scored else [])]
 
     def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
-        """Nothing: long texts are scored in pieces, and `remarks` says if only the end of one is read to write on."""
+        """Nothing: long texts are scored in pieces, and `remarks` says if a continuation reads only the end of one."""
         return {}
 
     def unknown(self, inputs: Sequence[Any], answers: Sequence[Answer] | None = None) -> dict[int, list[str]]:

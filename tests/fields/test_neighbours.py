@@ -156,7 +156,7 @@ def test_tables_with_gaps(tmp_path):
     with pytest.raises(DataError, match="line 3: 2 columns, but the header has 3"):
         read_graph(str(tmp_path / "edges.csv"), str(tmp_path / "nodes.csv"), skip=False)
     (tmp_path / "edges.csv").write_text("from,to,weight\nann,bob,x\n")
-    with pytest.raises(DataError, match="line 2: the column 'weight' holds 'x'"):
+    with pytest.raises(DataError, match="line 2: the column 'weight' contains 'x'"):
         read_graph(str(tmp_path / "edges.csv"), str(tmp_path / "nodes.csv"), skip=False)
 
 

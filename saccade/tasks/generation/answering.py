@@ -88,7 +88,7 @@ class SearchedTexts(UnseenSources):
     def stream(
         self, model: nn.Module, example: Example, options: SearchOptions, emit: Callable[[dict[str, Any]], None]
     ) -> Answer:
-        """One text, token by token, by greedy search or a draw; other searches are refused."""
+        """One text, token by token, by greedy search or sampling; other searches are rejected."""
         alone, vocabulary = one_by_one(options), self.extension(example) or self.target.tokeniser
         return super().stream(watch(model, vocabulary, emit), example, alone, emit)
 

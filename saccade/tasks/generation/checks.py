@@ -46,7 +46,7 @@ def _units(kind: str) -> str:
 
 
 def _same_arguments(part: Any, whole: Any) -> bool:
-    """Whether an instance has the arguments of another one of its class, but for those left at their defaults."""
+    """Whether an instance was made with the same arguments as another, apart from defaults."""
     given, known = arguments_of(part), arguments_of(whole)
     if given is None or known is None:
         return bool(part == whole)

@@ -38,7 +38,7 @@ Extract = Literal["max", "threshold", "mutual"]
 EXTRACTIONS: tuple[Extract, ...] = ("max", "threshold", "mutual")
 
 NOTHING = "nothing"
-"""In place of a layer, where no pair of texts could be aligned, so that no layer is known."""
+"""Stands for a layer if no pair of texts could be aligned, so that no layer is known."""
 
 Pair = tuple[str, str]
 """A source text and a target text."""
@@ -65,7 +65,7 @@ class HeadChoice:
 
 
 class AlignedPair(NamedTuple):
-    """Which words of two texts belong together."""
+    """Which words of two texts are aligned."""
 
     source: list[str]
     target: list[str]
@@ -92,7 +92,8 @@ def align_pairs(
     method: Method = "grow-diag-final-and",
     batch_size: int = 32,
 ) -> list[AlignedPair]:
-    """The alignment of each pair of texts: where the model looks in the source while it is made to write the target.
+    """The alignment of each pair of texts, from the model's attention to the source under forced decoding of the
+    target.
 
     Words are separated by spaces, as in `text.split()`. A text without words, or with more tokens than the model has
     positions, has no links.
@@ -146,7 +147,7 @@ def align_pairs(
 
 
 def usual_choice(task: Task) -> HeadChoice:
-    """How a run's attention is read unless its user says otherwise."""
+    """How a run's attention is read by default."""
     return HeadChoice(shift=task.alignment_shift if isinstance(task, UnseenSources) else 0)
 
 
@@ -185,7 +186,7 @@ def word_maps(
 ) -> Iterator[dict[str, Tensor]]:
     """Every head's attention between the words of each pair, in order: {layer: (heads, target words, source words)}.
 
-    Of pairs that cannot be aligned, maps are zero.
+    Maps are zero for pairs that cannot be aligned.
     """
     source_tokeniser, _ = tokenisers_of(task)
     check_count("batch_size", batch_size)
@@ -225,7 +226,7 @@ def word_maps(
 
 @torch.no_grad()
 def forced_maps(model: nn.Module, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """(batch, heads, steps, positions) of each layer while the model is made to write the targets of a batch."""
+    """(batch, heads, steps, positions) of each layer, under forced decoding of the targets of a batch."""
     device = next(model.parameters()).device
     source, mask, target, real = (batch[n].to(device) for n in ("source", "source_mask", "target", "target_mask"))
     before = shift_right(target, BOS)
@@ -262,7 +263,7 @@ def too_long(task: Task, model: nn.Module, pairs: Sequence[Pair]) -> list[int]:
 
 
 def read_head(maps: dict[str, Tensor], choice: HeadChoice) -> Tensor:
-    """(target, source) of one head, or of the mean of them, out of (heads, target, source) of each layer."""
+    """(target, source): one head, or the mean of all, from the (heads, target, source) of each layer."""
     layers = list(maps.values())
     if list(maps) == [NOTHING]:
         return layers[0].mean(0)

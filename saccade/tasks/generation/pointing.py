@@ -22,7 +22,7 @@ BATCH = 32
 def pointing_figures(
     task: UnseenSources, model: nn.Module, examples: Sequence[Example], names: Sequence[str]
 ) -> dict[str, Figure]:
-    """The figures of these names, while the model is made to write the first caption of each picture."""
+    """The figures of these names, under forced decoding of each picture's first caption."""
     weights = forced_weights(task, model, examples)
     boxes = [example[BOXES] for example in examples]
     side = math.isqrt(weights[0].shape[1])
@@ -32,7 +32,7 @@ def pointing_figures(
 
 
 def forced_weights(task: UnseenSources, model: nn.Module, examples: Sequence[Example]) -> list[Tensor]:
-    """(words, places) of each example: what the model attends to while it is made to write the first of its targets."""
+    """(words, places) of each example: what the model attends to under forced decoding of its first target."""
     tokeniser, choice = task.target.tokeniser, usual_choice(task)
     found = []
     for start in range(0, len(examples), BATCH):

@@ -25,7 +25,7 @@ from saccade.tasks.generation.supervision import gold_matrix, link_pieces, outsi
 
 LENGTHS = "lengths.json"
 WORDS = "words"
-"""The column of what the source says, as ids of the extended vocabulary."""
+"""The column of the source's words, as ids of the extended vocabulary."""
 
 
 class SourceToTarget(Task):
@@ -49,7 +49,7 @@ class SourceToTarget(Task):
     """Target tokens per source position, over all training examples."""
 
     copying: bool = False
-    """Whether each source adds the words that the vocabulary lacks, for models that copy them."""
+    """Whether each source extends the vocabulary by its unknown words, for models that copy them."""
 
     def check_example(self, example: Example, cell: Cell) -> None:
         if all(example.get(role) is None for role in self.inputs):
@@ -214,7 +214,7 @@ class SourceToTarget(Task):
 
 
 def inputs_of(source: Field, others: dict[str, Field]) -> dict[str, Field]:
-    """The source, or several that may each be missing."""
+    """The source, or several sources, each of which may be missing."""
     masks = [name for name in others if name.endswith("_mask")]  # what batches call the masks of other columns
     taken = next((name for name in ("source", "target", "alignment", *masks) if name in others), None)
     if taken is not None:

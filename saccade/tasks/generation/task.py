@@ -1,4 +1,4 @@
-"""Generation: an input, or several, become a text."""
+"""Generation: writing a text for one input, or for several."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Generation(MeasuredTexts):
             column. Models for several sources are multi_source and multimodal.
         target: the text to write; by default a field like the source, if that is a text.
         joint: one vocabulary, learned from both sides and shared by them.
-        copying: words of the source that the target's vocabulary lacks can be written, whole, by models that copy:
+        copying: lets models that copy write out-of-vocabulary words of the source, whole:
             copynet, pointer_generator, or others with such a `head`.
         lexicon: a file of word translations, made by `saccade lexicon` or by hand, for models whose `head` is lexicon.
             It is read when training starts; the model keeps what it needs of it.

@@ -55,14 +55,14 @@ class UnseenSources(SourceToTarget):
                     continue
                 length = self._length(field, value)
                 if length > read:
-                    found[number] = f"{length:,} {field.unit}{of}, and the model reads only the first {read:,}"
+                    found[number] = f"{length:,} {field.unit}{of}, but the model only reads the first {read:,}"
         return found
 
     def most_tokens(self, positions: Tensor) -> Tensor:
         """The maximum length of an answer to inputs with this many positions, by default.
 
-        As many as the longest training target has, or twice what the length of the input suggests, and ten; but no
-        more than a user may ask for.
+        Ten more than the longest training target, or than twice what the length of the input suggests; but no more than
+        a user may ask for.
         """
         suggested = 2 * (self.length_ratio() * positions).ceil().long() + 10
         return suggested.clamp(min=self.longest_target + 10, max=RANGES["max_length"][1])
@@ -100,7 +100,7 @@ class UnseenSources(SourceToTarget):
 def most_read(model: nn.Module, trained: int) -> int:
     """How many positions of an input a model reads, if training examples had at most `trained`.
 
-    Far beyond the lengths it was trained on, a model writes nothing useful, and takes hours to do so.
+    Far beyond the lengths it was trained on, a model would take hours to write nothing useful.
     """
     positions = writer(model).longest_source()
     return min(max(READ, STRETCH * trained), *([] if positions is None else [positions]), 2**31 - 1)
