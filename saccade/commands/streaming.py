@@ -80,7 +80,7 @@ def _sounds(inputs: list[str], suffixes: tuple[str, ...]) -> Iterator[tuple[str,
         if given != PIPE and place.is_dir():
             files = [str(each) for each in sorted(place.rglob("*")) if each.suffix.lower() in suffixes]
             if not files:
-                raise ValueError(f"{given} holds no file that ends in {', '.join(suffixes)}.")
+                raise ValueError(f"{given} contains no file that ends in {', '.join(suffixes)}.")
         for name in files:
             try:
                 yield name, pipe_blocks(sys.stdin.buffer, BLOCK) if name == PIPE else read_blocks(name, BLOCK)
@@ -108,7 +108,7 @@ def _read_first(run: Run, sound: Blocks, options: dict[str, Any], emit: Emit) ->
             problem = f"it is longer than {LONGEST // 60} minutes, and this model must hear all of it first"
             raise RecordingError(problem, "Cut it, or train a model that listens online.")
     if not count:
-        raise RecordingError("it holds no sound", "Record it again.")
+        raise RecordingError("it contains no sound", "Record it again.")
     samples = np.concatenate(parts)
     seconds = len(samples) / sound.rate
     (answer,) = run.predict([{"array": samples, "sampling_rate": sound.rate}], **options)
