@@ -51,7 +51,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> "Any":
-    """Imports a public name when it is first used: the command line answers simple questions without torch."""
+    """Imports a public name when it is first used, so that simple commands run without torch."""
     if name not in __all__:
         raise AttributeError(f"module 'saccade' has no attribute {name!r}")
     import importlib

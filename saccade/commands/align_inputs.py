@@ -47,8 +47,8 @@ def warn_about_long(run: Run, pairs: Sequence[Pair], before: int) -> None:
     if lines:
         shown = ", ".join(lines[:5]) + (", ..." if len(lines) > 5 else "")
         print(
-            f"{len(lines)} pairs have more tokens than the model has positions and get no links: lines {shown}. Split "
-            "them into sentences.",
+            f"{len(lines)} pairs have more tokens than the model has positions, so they get no links: lines {shown}. "
+            "Split them into sentences.",
             file=sys.stderr,
         )
 

@@ -41,11 +41,11 @@ from saccade.tasks.generation.measures import testable
 from saccade.tasks.generation.writer import writer
 
 FAITHFUL_PAIRS = 50
-"""How many pairs --faithfulness tests: each runs the model some twenty times for every target token."""
+"""How many pairs --faithfulness tests: each runs the model about twenty times per target token."""
 
 
 class AlignOptions(NamedTuple):
-    """The options of `saccade align`, as its docstring explains them."""
+    """The options of `saccade align`; its docstring explains them."""
 
     format: str
     one_based: bool
@@ -141,7 +141,7 @@ def align_texts(run: str | None, source: str | None, target: str | None, given: 
 
 
 def _write(lines: Sequence[str], *, needed: bool) -> None:
-    """Prints lines; if figures follow, a reader that has seen enough, such as `head`, does not end the command."""
+    """Prints lines; if figures follow, a closed pipe, as with `head`, does not end the command."""
     try:
         print(*lines, sep="\n", end="\n" if lines else "", flush=True)
     except BrokenPipeError:
@@ -158,7 +158,7 @@ def _choice(model: Run, given: AlignOptions) -> HeadChoice:
 def score_file(path: str, given: AlignOptions) -> None:
     """Prints the figures of an alignment file."""
     if given.gold is None:
-        raise ValueError("--score needs gold links to evaluate by: add --gold gold.talp")
+        raise ValueError("--score needs gold links to compare with: add --gold gold.talp")
     wanted = read_alignments(given.gold, **given.of_gold)
     found = read_alignments(path, one_based=given.one_based)
     if len(found) != len(wanted):  # a NAACL file does not name the last pairs if they have no links
@@ -169,7 +169,7 @@ def score_file(path: str, given: AlignOptions) -> None:
 
 
 def _chosen(run: Run, files: str, of_gold: dict[str, Any], sink: Any, *, turned: bool = False) -> HeadChoice:
-    """Which attention to read, by a development set; the choice is printed to standard error."""
+    """Chooses the attention to read on a development set, and prints the choice to standard error."""
     names = files.split(",")
     if len(names) != 3:
         raise ValueError(f"--choose takes two texts and their links, as dev.en,dev.de,dev.talp; got {files!r}.")

@@ -217,15 +217,15 @@ def check_folder(output: str | os.PathLike[str], resume: bool) -> None:
     finished = (Path(output) / "model.safetensors").exists()
     if not resume and trained:
         raise FileExistsError(
-            f"{output} holds the checkpoints of a training: continue it with saccade train --resume {output}, or "
+            f"{output} has checkpoints of a training: continue it with saccade train --resume {output}, or "
             "choose another folder."
         )
     if not resume and finished:
-        raise FileExistsError(f"{output} holds a trained model: choose another folder.")
+        raise FileExistsError(f"{output} contains a trained model: choose another folder.")
     if resume and finished and not trained:
         raise FileNotFoundError(
-            f"{output} holds a trained model but no checkpoint to continue from: it would be trained again from "
-            "the beginning and overwritten. Bring its checkpoints back, or train in another folder."
+            f"{output} contains a trained model but no checkpoint to continue from: it would be trained again from "
+            "the beginning and overwritten. Restore its checkpoints, or train in another folder."
         )
 
 

@@ -51,7 +51,7 @@ def test_columns_that_are_not_read_are_reported(train, work) -> None:
     wide = (work / "rivers.tsv").read_text().replace("\n", "\textra\n")
     (work / "wide.tsv").write_text(wide)
     err = train("--data.train", "wide.tsv")[2]
-    assert "WARNING: wide.tsv has 3 columns, and the first are read as source and target" in err
+    assert "WARNING: wide.tsv has 3 columns; the first are read as source and target" in err
     assert "To read others, give their numbers, counted from 0, as --data.columns source=COLUMN,target=COLUMN;" in err
 
 

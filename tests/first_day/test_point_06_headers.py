@@ -78,7 +78,7 @@ def test_an_empty_line_of_a_table_is_named_in_predict_too(train, work, call) -> 
     code, out, err = call("predict", "run", "a.txt")
     assert (code, out.splitlines()[1]) == (0, "")
     assert out.count("\n") == 3
-    assert "Input 2 is empty, and so is its answer." in err
+    assert "Input 2 is empty, so its answer is empty too." in err
 
 
 def test_an_undeclared_header_is_named_as_it_was_given(train, work) -> None:
@@ -160,7 +160,7 @@ def test_the_advice_by_number(work, call) -> None:
     write(work / "tickets.csv", [row.values() for row in TICKETS], between=",")
     small = ["--model.embedding_dim", "4", "--model.hidden_dim", "4", "--trainer.max_steps", "1", "--output", "run"]
     err = call("train", "classification/pooling", "--data.train", "tickets.csv", *small)[2]
-    assert "tickets.csv has 4 columns, and the first are read as text and label: 'T-0'," in err
+    assert "tickets.csv has 4 columns; the first are read as text and label: 'T-0'," in err
     assert "give their numbers, counted from 0, as --data.columns text=2,label=3;" in err
 
 

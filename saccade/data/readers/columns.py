@@ -23,9 +23,9 @@ class Columns:
     """The columns that the roles of a task take.
 
     Args:
-        given: from roles to columns, as the user wrote them; None leaves it to positions or equal names.
+        given: from roles to columns, as the user wrote them; None means by position or equal names.
         roles: the roles wanted, in order.
-        optional: those among them that the data may lack.
+        optional: those that may be missing from the data.
         paragraphs: whether the values of plain text files are paragraphs, with empty lines between them, and not lines.
         kinds: what the cells of roles are like, for advice.
         unread: further roles, whose columns may follow without being read.
@@ -98,7 +98,7 @@ class Columns:
 
 
 def check_columns(columns: Any) -> dict[str, Column] | None:
-    """The `columns` of a configuration, if they make sense."""
+    """Checks and returns the `columns` of a configuration."""
     if columns is None:
         return None
     if not isinstance(columns, Mapping) or not columns:

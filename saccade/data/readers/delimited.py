@@ -162,7 +162,7 @@ class Delimited(Reader):
             )
         elif wide:
             warnings.warn(
-                f"{file} has {len(rows[0])} columns, and {read}: {listed(rows[0])}. To read others, give their "
+                f"{file} has {len(rows[0])} columns; {read}: {listed(rows[0])}. To read others, give their "
                 f"numbers, counted from 0, as {columns.example_further(rows)}; 0+1 reads two as one text.",
                 stacklevel=2,
             )

@@ -18,10 +18,10 @@ _DIGIT = re.compile(r"\d").search
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)*([eE][+-]?\d+)?").fullmatch
 
 ENOUGH = 5
-"""How many rows with digits say that a first one without is a header."""
+"""How many rows with digits suggest that a first row without any is a header."""
 
 SENTENCE = 5
-"""So many words are hardly the name of a column."""
+"""More words than this are hardly the name of a column."""
 
 COMMON = frozenset(
     """
@@ -41,7 +41,7 @@ COMMON = frozenset(
 
 
 def looks_like_header(first: Sequence[str], rows: Sequence[Sequence[str]], roles: Sequence[str]) -> bool:
-    """Whether the first row is probably a header: on the safe side, since single words may well be data.
+    """Whether the first row is probably a header; errs on the safe side, since single words may well be data.
 
     Its cells are distinct names that do not recur below. Either all of them are usual names of columns, or one is
     and the rows below it look different: they hold sentences or numbers. Or every cell below has digits, and none
@@ -67,8 +67,8 @@ def looks_like_header(first: Sequence[str], rows: Sequence[Sequence[str]], roles
 def looks_like_row(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether what was declared to be a header is probably the first example.
 
-    One of its cells recurs below, as labels do; or it has numbers where all rows have some; or it holds a sentence, and
-    no cell that could be a name.
+    One of its cells recurs below, as labels do; or it has numbers where all rows have numbers; or it contains a
+    sentence, and no cell that could be a name.
     """
     cells = [cell.strip() for cell in header]
     below = _below(len(cells), rows)
@@ -90,7 +90,7 @@ def _below(width: int, rows: Sequence[Sequence[str]]) -> list[list[str]]:
 def choose_from_header(
     columns: Columns, header: Sequence[str], file: str, rows: Sequence[Sequence[str]] = ()
 ) -> dict[str, Column]:
-    """The columns where the user said that there is a header, and nothing else.
+    """The columns if the user said that there is a header, and nothing else.
 
     They are taken by equal names if all of them have one, else by position, unless a role's name is elsewhere.
     """

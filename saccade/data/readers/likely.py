@@ -14,7 +14,7 @@ UNKNOWN = "COLUMN"
 """Stands for a column that cannot be guessed."""
 
 COUNTERS = ("", "#", "id", "idx", "index", "no", "nr", "number", "row")
-"""Names of columns that only count rows, as a rule."""
+"""Names of columns that usually just count rows."""
 
 ORDER: Sequence[Kind] = ("file", "number", "label", "text", "")
 """What is looked for first: the kinds that fewest columns could be."""

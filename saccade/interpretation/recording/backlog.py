@@ -1,4 +1,4 @@
-"""What can wait until somebody looks: the positions of keys, and weights in place of keys."""
+"""Work that is deferred until the trace is read: positions of keys, and weights in place of keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from saccade.interpretation.recording.recipes import Captured, Given, scaled_dot
 from saccade.interpretation.recording.steps import settle
 
 SLACK = 12 << 20
-"""How many bytes of keys that nothing shares, and of weights, are kept before these keys give way to weights."""
+"""How many bytes of unshared keys and of weights are kept before these keys are replaced by weights."""
 
 
 _Step = tuple[Place, int, Tensor, Tensor | None, float | None, bool, Cache, int]
@@ -22,11 +22,11 @@ _Step = tuple[Place, int, Tensor, Tensor | None, float | None, bool, Cache, int]
 
 
 class Backlog:
-    """Calls of which something is still to be found out.
+    """Calls that are not fully worked out yet.
 
-    A call costs the model little: its tensors are kept, and their meaning is found when the trace is read. The steps of
-    a generation share the keys of the last one. A beam search reorders them, so that each step has new ones: once these
-    take much memory, the weights of the steps are kept instead. Keys that may be overwritten do not wait.
+    A call costs the model little: its tensors are kept, and interpreted when the trace is read. The steps of a
+    generation share the keys of the last one. A beam search reorders them, so each step has new ones: once these take
+    much memory, the weights of the steps are kept instead. Keys that may be overwritten are processed immediately.
 
     Args:
         same_sequence: whether the queries of the module that runs in a frame stand in the sequence of its keys, as far
@@ -53,11 +53,11 @@ class Backlog:
         self._foreseen: Place | None = None
 
     def add(self, place: Place, kept: Kept, attended: Captured, values: Tensor | None, frame: FrameType) -> None:
-        """Takes a call in, after all earlier ones.
+        """Adds a call, after all earlier ones.
 
         Args:
             place: of its module.
-            kept: what is kept of it.
+            kept: its tensors.
             attended: the call.
             values: what it read, if its keys are not known.
             frame: of the call.
@@ -140,7 +140,7 @@ class Backlog:
             self._settle()
 
     def foresee(self, place: Place, run: int, weights: Tensor, keys: Tensor, frame: FrameType) -> Positions:
-        """The positions of the next call, which may depend on them; `add` follows."""
+        """The positions of the next call, for changes that depend on them; `add` must follow."""
         if place not in self.places:
             self._begin(place, frame)
         self.locate()
@@ -157,7 +157,7 @@ class Backlog:
             self._tracker.texts.add(place)
 
     def locate(self) -> bool:
-        """Finds the positions of all calls; returns whether that was the last thing to do."""
+        """Finds the positions of all calls; returns whether nothing else is left to do."""
         self.gather()
         waiting, self._waiting = self._waiting, []
         for place, kept in waiting:
@@ -166,7 +166,7 @@ class Backlog:
         return self._same_sequence is None
 
     def end(self) -> None:
-        """No more calls follow."""
+        """Marks the end: no more calls follow."""
         self._same_sequence = None
 
     def _settle(self) -> None:

@@ -14,7 +14,7 @@ from saccade.interpretation.recording.recipes import Recipe, Shape, Tensors
 from saccade.kernels.private_torch import version, versions
 
 OVERWRITTEN = -2
-"""A version that no tensor has."""
+"""A version number that no tensor has."""
 
 
 class Cache:
@@ -135,7 +135,7 @@ class Kept:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.recipe, self._tensors, cached, self.shape, self.run, self.positions, self.files, overwritten = state
         self._cache, self._keys = cached
-        self._versions = {**versions(self._tensors), **{part: OVERWRITTEN for part in overwritten}}
+        self._versions = {**versions(self._tensors), **dict.fromkeys(overwritten, OVERWRITTEN)}
 
     def overwritten(self) -> list[str]:
         """The parts that were changed in place since they were kept."""
@@ -158,7 +158,7 @@ class Kept:
         return {part: found[path][part] for part, path in self.files.items()}
 
     def copy_tensors(self, copies: dict[Any, Tensor]) -> None:
-        """Copies what is about to be overwritten; `copies` holds those of other calls, which share parameters."""
+        """Copies what is about to be overwritten; `copies` has those of other calls that share parameters."""
         held, known = dict(self._tensors), dict(self._versions)
         for part, tensor in self._tensors.items():
             if known[part] and version(tensor) == known[part]:

@@ -1,4 +1,4 @@
-"""What looks like attention, ran, and was not recorded."""
+"""Modules that look like attention and ran, but were not recorded."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class _Hook:
 class Watch:
     """Notices which modules that look like attention run.
 
-    They are those with attention in the name of their class, and none inside them. Each has a hook until it runs for
-    the first time.
+    These are modules with attention in their class name and no such module inside them. Each has a hook until it runs
+    for the first time.
 
     Args:
         names: the modules of the model.
@@ -88,7 +88,7 @@ class Watch:
         left_out: Iterable[str],
         softmaxes: Softmaxes,
     ) -> list[Missing]:
-        """What is missing; attention in blocks is taken out of what was noted.
+        """The missing attention; attention in blocks is removed from what was noted.
 
         Args:
             noted: gives the calls.
@@ -121,7 +121,7 @@ class Watch:
 
 
 def warn(missing: Sequence[Missing], stacklevel: int) -> None:
-    """One warning of all that is missing."""
+    """Warns once about all missing attention."""
     if missing:
         told = "; ".join(f"{path} ({reason})" for path, reason in missing[:5])
         more = f"; and {len(missing) - 5} more, see trace.missing" if len(missing) > 5 else ""

@@ -41,7 +41,7 @@ class Patches:
         self._references = References(self.calls.wraps(), at_home={"has_torch_function", FLEX_OPERATOR[1]})
 
     def start(self, recording: Recording, names: Names) -> bool:
-        """Tells a recording of this thread's attention from now on; nothing runs compiled meanwhile.
+        """Starts to notify a recording of this thread's attention; nothing runs compiled in the meantime.
 
         Args:
             recording: what is notified.
@@ -82,7 +82,7 @@ class Patches:
 
     @contextmanager
     def lifted(self) -> Iterator[None]:
-        """Within it nothing is replaced, for a compiler that traces the code it runs."""
+        """A context in which nothing is replaced, for compilers that trace the code they run."""
         with self._lock:  # recordings of other threads wait
             replaced, overridden = list(self._replaced), [(*each, vars(each[0])[each[1]]) for each in self._overridden]
             active, self._active = self._active, 0

@@ -136,7 +136,7 @@ class ScaledDot(Recipe):
 
 
 scaled_dot = lru_cache(maxsize=256)(ScaledDot)
-"""Most calls have the same recipe, which takes longer to make than to find."""
+"""Cached recipes: most calls have the same one, and looking it up is faster than making it."""
 
 
 @dataclass(frozen=True)

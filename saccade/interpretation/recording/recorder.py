@@ -1,4 +1,4 @@
-"""record: the attention of a model, without a change to its code."""
+"""record: the attention of a model, without changing its code."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from saccade.kernels.private_torch import (
 from saccade.reading import Reading
 
 SAMPLING = "transformers.generation."
-"""Where softmaxes choose tokens. Following them would slow down every function of a generation."""
+"""Code in which softmaxes choose tokens. Following them would slow down every function of a generation."""
 
 
 def record(
@@ -60,29 +60,29 @@ def record(
 ) -> Recorder:
     """Records the attention of a model, and changes it on request: `with record(model) as trace: model(...)`.
 
-    Without `change` the model computes exactly what it computes otherwise, by the same kernels. The trace keeps
+    Without `change` the model computes exactly what it would otherwise, with the same kernels. The trace keeps
     references to the queries, keys and mask of each call, and computes the weights when they are read. It sees
     `F.scaled_dot_product_attention`, `nn.MultiheadAttention` and the layers built on it, FlexAttention, a softmax whose
     result is multiplied by values, the edge softmax of PyTorch Geometric, and Saccade's attention. It does not see
-    kernels outside PyTorch, attention in blocks, or other normalisations than softmax that a model computes itself:
-    modules that look like attention, ran, and were not recorded are in `trace.missing`, and a warning names them.
+    kernels outside PyTorch, attention in blocks, or hand-written normalisations other than softmax: modules that look
+    like attention and ran, but were not recorded, are in `trace.missing`, and a warning names them.
 
-    It records what runs inside the model and in this thread. Compiled models run uncompiled. What a backward pass
-    computes again (checkpointing) is not recorded twice.
+    It records what runs inside the model and in this thread. Compiled models run uncompiled. Calls that a backward pass
+    recomputes (checkpointing) are not recorded twice.
 
     Args:
         model: the model; its modules name the calls.
         keep: the modules to keep, by path, part of a path, or pattern (`"encoder.*"`).
         change: interventions: for a path, part of a path or pattern, a function `(weights, mask, steps) -> weights`,
-            such as those of `saccade.interpretation.recording`. The model continues with the weights it returns,
-            and the trace holds these.
+            such as those of `saccade.interpretation.recording`. The model continues with the weights it returns, and
+            the trace records these.
         heads: the numbers of the heads to keep.
         reduce: "mean" or "max" over the heads, or ("top_k", k) for the k largest weights of each query; these are
             computed immediately, in blocks.
         dtype: the dtype in which queries and keys, or reduced weights, are kept, such as torch.float16.
-        spill: an empty folder to write everything to that is kept, immediately.
-        num_heads: of attention over (batch * heads, queries, keys), or such numbers by path or pattern; by default the
-            modules tell it (`num_heads`, `heads`, ...).
+        spill: an empty folder to which everything that is kept is written immediately.
+        num_heads: for attention over (batch * heads, queries, keys), the number of heads, or numbers by path or
+            pattern; by default read from the modules (`num_heads`, `heads`, ...).
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"record takes an nn.Module, got {type(model).__name__}.")
@@ -258,7 +258,7 @@ class Recorder:
         return True
 
     def _same_sequence(self, frame: FrameType, place: Place) -> bool:
-        """Whether a module says by its name or by `is_causal` that its queries stand in the sequence of its keys."""
+        """Whether a module's name or `is_causal` shows that queries and keys belong to the same sequence."""
         kind = kind_of(path_of(place))
         module = next(self._names.modules_of(frame), None)
         return kind == "self" or (kind is None and getattr(module, "is_causal", None) is True)
@@ -303,7 +303,7 @@ class Recorder:
         return reading
 
     def _copy_parameters(self, *_: Any) -> None:
-        """Before an optimiser changes them."""
+        """Copies parameters before an optimiser changes them."""
         copies: dict[Any, Tensor] = {}
         for _place, kept in self.trace.waiting:
             kept.copy_tensors(copies)

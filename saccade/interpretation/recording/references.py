@@ -1,4 +1,4 @@
-"""Where functions are referred to by name."""
+"""Finds where functions are referred to by name."""
 
 from __future__ import annotations
 

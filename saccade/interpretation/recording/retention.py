@@ -1,4 +1,4 @@
-"""What is kept of a call: everything, or less to save memory."""
+"""How much of a call to keep: everything, or less to save memory."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ class Retention:
         return kept
 
     def end(self, noted: Callable[[], list[tuple[Place, Kept]]], missing: Sequence[Missing]) -> None:
-        """Forgets what is needed only while calls are kept; a folder gets the list of these calls."""
+        """Frees what is only needed while recording; with `spill`, writes the list of calls to the folder."""
         if self._folder is not None:
             self._folder.finish(noted(), missing)
         self._copies.clear()
 
     def _copy_what_changes(self, kept: Kept) -> None:
-        """Copies tensors that were written to before, such as a cache: they probably will be again."""
+        """Copies tensors that were written to before, such as a cache, since they probably will be again."""
         copied: Tensors = {}
         for part, tensor in kept.tensors.items():
             now = version(tensor)
