@@ -18,6 +18,9 @@ from saccade.memory import Memory
 from saccade.reading import Reading
 from saccade.scores import ConvolutionalScore
 
+TYPICAL_LENGTH = 20
+"""Tokens of a source for which scores of copying start with a deviation of 1."""
+
 
 class ConvolutionalMemory(NamedTuple):
     """The part of the state that belongs to the sentence; all but the memory is None without copying.
@@ -85,8 +88,8 @@ class ConvolutionalAttentionDecoder(Decoder):
         nn.init.normal_(self.start.states, std=1.0)  # it filters the features: with zeros nothing would be seen
         self.input_proj = nn.Linear(dim, 3 * channels)
         self.cell = GRUCell(hidden_dim=channels)
-        self.copy_conv = nn.Conv1d(channels, 1, width) if copies else None
-        self.gate_conv = nn.Conv1d(channels, 1, width) if copies else None
+        self.copy_conv = _copying(channels, width) if copies else None
+        self.gate_conv = _copying(channels, width) if copies else None
         generate = LinearHead(input_dim=dim, vocab_size=self.vocab_size, bias=True, tied_to=embedding.weight)
         self.head: OutputHead = generate
         if copies:
@@ -155,6 +158,17 @@ class ConvolutionalAttentionDecoder(Decoder):
         return Said(
             context, {"copy": Entries(copied, memory.words.words)}, -highest, extra=memory.words.words.shape[-1]
         )
+
+
+def _copying(channels: int, width: int) -> nn.Conv1d:
+    """A convolution whose scores differ from the start.
+
+    The features of a source have length 1 all together, so each is small. With PyTorch's initial weights, all positions
+    would be copied alike, and training would hardly change that.
+    """
+    conv = nn.Conv1d(channels, 1, width)
+    nn.init.normal_(conv.weight, std=(TYPICAL_LENGTH / width) ** 0.5)
+    return conv
 
 
 def by_channel(features: Tensor, conv: nn.Conv1d) -> Tensor:
