@@ -40,8 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Trains a model without a lexicon and two with one on each corpus, and measures rare words as they learn."""
     parser = make_parser(FOLDER, __doc__, seed=1)
     parser.add_argument("--data", type=Path, default=None, help="the folder of Multi30k; without it, only the cipher")
-    parser.add_argument("--steps", type=int, default=400, help="updates per model")
-    parser.add_argument("--points", type=int, default=4, help="points of each learning curve")
+    parser.add_argument("--steps", type=int, default=1200, help="updates per model")
+    parser.add_argument("--points", type=int, default=6, help="points of each learning curve")
     parser.add_argument("--pairs", type=int, default=3000, help="training pairs")
     parser.add_argument("--tests", type=int, default=200, help="test pairs")
     parser.add_argument("--size", type=int, default=64, help="units of the models")
