@@ -117,8 +117,9 @@ class MultiSource(EncoderDecoder):
             )
 
         def other(name: Any, vocab: int | None = None, dim: int | None = None) -> Encoder:
+            chosen: Any = partial(GivenEncoder, normalise=True) if name == "given" else name
             return make_encoder(
-                partial(GivenEncoder, normalise=True) if name == "given" else name,
+                chosen,
                 vocab=vocab,
                 features=dim,
                 embedding_dim=embedding_dim,
