@@ -152,6 +152,7 @@ def assert_same_origins(ours, theirs):
     for one, other in zip(origins or (), theirs.get("origins", ()), strict=True):
         assert (one.token, one.share) == (other["token"], pytest.approx(other["share"], abs=1e-4))
         assert one.as_json().keys() == other.keys()
+        assert 0.0 <= other["share"] <= 1.0
         used = (one.way, one.position, one.key, one.word)
         assert used == (other["from"], other.get("position"), other.get("key"), other.get("word"))
 

@@ -32,6 +32,7 @@ function originOf(out, words, positions, number, token, logProb) {
       found.share += Math.exp(entry - logProb);
       if (entry > highest) [highest, found.place] = [entry, Math.floor(place / (logProbs.length / positions))];
     });
+    found.share = Math.min(1, found.share);
     return found;
   });
   best.share = Math.max(0, 1 - others.reduce((sum, each) => sum + each.share, 0));

@@ -134,7 +134,7 @@ def origin(token, log_prob, entries, words, mask):
     shares, places = {}, {}
     for way, log_probs in entries.items():
         own = np.where(words[way] == token, log_probs, -np.inf)
-        shares[way] = float(np.exp(own - log_prob).sum())
+        shares[way] = min(1.0, float(np.exp(own - log_prob).sum()))
         places[way] = int(own.argmax()) // (len(own) // mask.shape[1]) if own.max(initial=-np.inf) > -1e29 else None
     shares = {"generate": max(0.0, 1.0 - sum(shares.values())), **shares}
     best = max(shares, key=shares.get)
