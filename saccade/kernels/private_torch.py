@@ -77,14 +77,28 @@ def version(tensor: Tensor) -> int:
         return -1
 
 
-def lasts(tensor: Tensor) -> bool:
-    """Whether it is an ordinary tensor without a gradient that was never changed in place."""
-    if type(tensor) is not Tensor or tensor.requires_grad or tensor.is_nested:
-        return False
+def undisturbed() -> bool:
+    """Whether this thread runs no backward pass, no torch.func transform and no function mode."""
+    return graph_task() == -1 and interpreter_stack() is None and not function_mode_count()
+
+
+def lengths(query: Tensor, key: Tensor, mask: Tensor | None) -> tuple[int, int] | None:
+    """The numbers of queries and keys (*batch, heads, length, dim); None unless all tensors are ordinary ones.
+
+    They need no gradient and were never changed in place. All this is asked together, since each function that a caller
+    adds has to be fetched into the processor's caches.
+    """
+    if type(query) is not Tensor or type(key) is not Tensor or query.requires_grad or key.requires_grad:
+        return None
+    if mask is not None and (type(mask) is not Tensor or mask.requires_grad):
+        return None
     try:
-        return tensor._version == 0
-    except RuntimeError:
-        return False
+        if query._version or key._version or (mask is not None and mask._version):
+            return None
+        sizes = query.shape
+        return (sizes[2], key.shape[2]) if len(sizes) == 4 else None
+    except RuntimeError:  # inference tensors have no versions, and nested ones have no shape
+        return None
 
 
 def versions(tensors: Mapping[str, Tensor]) -> dict[str, int]:

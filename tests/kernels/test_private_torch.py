@@ -22,6 +22,7 @@ NAMES = [
     "torch._C._functorch.is_functorch_wrapped_tensor",
     "torch._C._functorch.peek_interpreter_stack",
     "torch._C.DisableTorchFunction",
+    "torch._C._len_torch_function_stack",
     "torch._C._disabled_torch_function_impl",
     "torch.autograd.forward_ad._current_level",
     "torch.overrides._get_current_function_mode_stack",
@@ -107,6 +108,40 @@ def test_versions_count_changes_in_place() -> None:
     assert private_torch.version(tensor) > before >= 0
     with torch.inference_mode():
         assert private_torch.version(torch.zeros(2)) == -1
+
+
+def test_lengths_are_those_of_ordinary_tensors() -> None:
+    x = torch.zeros(1, 2, 3, 4)
+    written = x.clone().add_(1)
+    nested = torch.nested.nested_tensor([torch.zeros(2, 3, 4)])
+    assert private_torch.lengths(x, x[:, :, :2], None) == (3, 2)
+    assert private_torch.lengths(x, x, torch.zeros(3, 3)) == (3, 3)
+    for other in (written, nested, x[0], nn.Parameter(x), x.clone().requires_grad_()):
+        assert private_torch.lengths(other, x, None) is None
+    for other in (written, nested, nn.Parameter(x)):
+        assert private_torch.lengths(x, other, None) is None
+    for mask in (written, nn.Parameter(x)):
+        assert private_torch.lengths(x, x, mask) is None
+    with torch.inference_mode():
+        assert private_torch.lengths(torch.zeros(1, 2, 3, 4), x, None) is None
+
+
+def test_versions_of_several_tensors() -> None:
+    assert private_torch.versions({"a": torch.ones(2), "b": torch.ones(2).add_(1)}) == {"a": 0, "b": 1}
+    with torch.inference_mode():
+        assert private_torch.versions({"a": torch.ones(2)}) == {"a": -1}
+
+
+def test_disturbances_are_noticed() -> None:
+    seen = [private_torch.undisturbed()]
+    x = torch.ones(2, requires_grad=True)
+    x.register_hook(lambda _: seen.append(private_torch.undisturbed()))
+    x.sum().backward()
+    with TorchFunctionMode():
+        seen.append(private_torch.undisturbed())
+    torch.func.vmap(lambda row: seen.append(private_torch.undisturbed()) or row)(torch.ones(2))
+    assert seen == [True, False, False, False]
+    assert private_torch.undisturbed()
 
 
 def test_backward_passes_are_noticed() -> None:

@@ -93,16 +93,29 @@ class Backlog:
         self._last[place] = (cache, [kept])
 
     def step(
-        self, place: Place, run: int, query: Tensor, key: Tensor, mask: Tensor | None, scale: float | None, causal: bool
+        self,
+        place: Place,
+        run: int,
+        query: Tensor,
+        key: Tensor,
+        mask: Tensor | None,
+        scale: float | None,
+        causal: bool,
+        sizes: tuple[int, int],
     ) -> bool:
         """Takes in a call of tensors that were never changed in place, with as little work as possible.
+
+        Args:
+            place, run: of the call.
+            query, key, mask, scale, causal: of `F.scaled_dot_product_attention`.
+            sizes: the numbers of queries and keys.
 
         Returns:
             False if nothing was done, since it is neither the first call of a module nor one that adds to its keys.
         """
         last = self._last.get(place)
         if last is None:
-            if place in self.places or key.shape[-2] > query.shape[-2]:
+            if place in self.places or sizes[1] > sizes[0]:
                 return False
             self.places.add(place)
             cache = self.growing[id(key)] = Cache(key)
@@ -113,7 +126,7 @@ class Backlog:
                 self._grow(cache, key)
             elif cache.key is not key:
                 return False
-        self._steps.append((place, run, query, mask, scale, causal, cache, key.shape[-2]))
+        self._steps.append((place, run, query, mask, scale, causal, cache, sizes[1]))
         return True
 
     def gather(self) -> None:
@@ -168,6 +181,8 @@ class Backlog:
     def end(self) -> None:
         """Marks the end: no more calls follow."""
         self._same_sequence = None
+        for cache in self.growing.values():
+            cache.grown = None
 
     def _settle(self) -> None:
         self.locate()

@@ -26,7 +26,7 @@ class Heads:
     """
 
     def __init__(self, given: NumHeads) -> None:
-        numbers = given.values() if isinstance(given, Mapping) else [] if given is None else [given]
+        numbers = [] if given is None else given.values() if isinstance(given, Mapping) else [given]
         wrong = [number for number in numbers if not isinstance(number, int) or number < 1]
         if wrong:
             raise ValueError(f"num_heads must be 1 or more, or a dictionary of such numbers by path, got {given!r}.")

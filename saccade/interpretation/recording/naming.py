@@ -160,7 +160,7 @@ class Names:
         while frame is not None:
             owner = _owner(frame)
             if owner is not None:
-                place = places.get(_key(owner))
+                place = places.get(id(owner.__dict__))
                 if place is not None:
                     return place if unknown is None or self._part_of(owner, unknown) else None
                 if type(owner) not in CHILDLESS and not type(owner).__module__.startswith(LIBRARIES):

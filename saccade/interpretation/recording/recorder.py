@@ -33,12 +33,12 @@ from saccade.interpretation.recording.runs import Runs
 from saccade.interpretation.recording.softmaxes import Softmaxes
 from saccade.interpretation.recording.trace import Trace
 from saccade.kernels.private_torch import (
-    function_mode_count,
     function_modes,
     in_backward,
     inside_transform,
-    lasts,
+    lengths,
     transforming,
+    undisturbed,
     without_function_modes,
 )
 from saccade.reading import Reading
@@ -244,15 +244,16 @@ class Recorder:
         Nearly all that a call costs is fetching code and objects that the model has pushed out of the processor's
         caches. So this does what cannot wait, and little else. Returns whether the call is dealt with.
         """
-        if not self._plain or function_mode_count() or in_backward() or transforming():
+        if not self._plain or not undisturbed():
             return False
-        if not lasts(query) or not lasts(key) or query.dim() != 4 or not (attn_mask is None or lasts(attn_mask)):
+        sizes = lengths(query, key, attn_mask)
+        if sizes is None:
             return False
         place = self._names.place(frame)
         if place is None:
             return True
         run = self._runs.number(frame)
-        if not self._backlog.step(place or self._whole, run, query, key, attn_mask, scale, is_causal):
+        if not self._backlog.step(place or self._whole, run, query, key, attn_mask, scale, is_causal, sizes):
             return False
         self._seen += 1
         return True

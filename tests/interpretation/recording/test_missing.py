@@ -80,6 +80,49 @@ def test_kernels_captured_earlier_are_changed(way):
     assert (trace["Holding"].weights == 0).all()
 
 
+class Later(nn.Module):
+    """Is given its kernel after it has been recorded once."""
+
+    def __init__(self):
+        super().__init__()
+        self.kernel, self.table = None, {"kernel": None}
+        self.inner = nn.Sequential(nn.Linear(11, 11), nn.Identity())
+
+    def forward(self, x):
+        kernel = getattr(self, "added", None) or self.kernel or self.table["kernel"]
+        return x if kernel is None else kernel(x, x, x)
+
+
+def _set_kernel(model):
+    model.kernel = SDPA
+
+
+def _set_partial(model):
+    model.kernel = functools.partial(SDPA, is_causal=False)
+
+
+def _fill_table(model):
+    model.table["kernel"] = SDPA
+
+
+def _add_attribute(model):
+    model.added = SDPA
+
+
+@pytest.mark.parametrize("give", [_set_kernel, _set_partial, _fill_table, _add_attribute])
+def test_kernels_that_a_known_model_is_given_later(give):
+    model, x = Later(), torch.randn(2, 3, 5, 11)
+    for _ in range(2):
+        with saccade.record(model) as trace:
+            model(x)
+        assert not trace
+    give(model)
+    for _ in range(2):
+        with saccade.record(model) as trace:
+            model(x)
+        torch.testing.assert_close(trace["Later"].weights.double(), plain_weights(x, x), rtol=0, atol=1e-6)
+
+
 class Pooling(nn.Module):
     """Values multiplied by weights, and summed."""
 
