@@ -51,7 +51,7 @@ def pretokenised(times: int) -> dict[str, Any]:
 
 
 CORPORA = {
-    "geography": Corpus("text to SQL, geography", text2sql("geography"), pretokenised(10), "exact_match", 1500),
+    "geography": Corpus("text to SQL, geography", text2sql("geography"), pretokenised(10), "exact_match", 400),
     "django": Corpus(
         "text to code, Django", django, pretokenised(5), "exact_match", 1500, "exact 62.3 (LPN), not scaled"
     ),
