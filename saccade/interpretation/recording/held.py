@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Sequence, Set
-from typing import Any
 
 from torch import nn
 

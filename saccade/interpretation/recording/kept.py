@@ -135,7 +135,7 @@ class Kept:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.recipe, self._tensors, cached, self.shape, self.run, self.positions, self.files, overwritten = state
         self._cache, self._keys = cached
-        self._versions = {**versions(self._tensors), **{part: OVERWRITTEN for part in overwritten}}
+        self._versions = {**versions(self._tensors), **dict.fromkeys(overwritten, OVERWRITTEN)}
 
     def overwritten(self) -> list[str]:
         """The parts that were changed in place since they were kept."""
