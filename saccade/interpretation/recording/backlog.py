@@ -64,20 +64,24 @@ class Backlog:
         """
         self.gather()
         self._noted.append((place, kept))
-        if self._foreseen is not None:
-            before, self._foreseen = self._foreseen, None
-            if before == place:
-                self._tracker.adopt(place, kept)
-                return
+        foreseen, self._foreseen = self._foreseen == place, None
         last = self._last.get(place)
         if last is None and place not in self.places:
             self._begin(place, frame)
         key = kept.lasting("key")
-        if key is None or key.is_nested:
+        waits = key is not None and not key.is_nested
+        if foreseen:
+            self._tracker.adopt(place, kept)
+        elif waits:
+            self._waiting.append((place, kept))
+        else:
             self.locate()
             self._tracker.locate(place, kept, attended, attended.tensors.get("key", values))
-            return
-        self._waiting.append((place, kept))
+        if key is not None and waits:
+            self._share(place, kept, key, last)
+
+    def _share(self, place: Place, kept: Kept, key: Tensor, last: tuple[Cache, list[Kept]] | None) -> None:
+        """Shares the keys of a call with the calls before, or counts what these take if they cannot be shared."""
         if last is not None:
             cache, calls = last
             if cache.key.data_ptr() == key.data_ptr() and cache.key.shape == key.shape:

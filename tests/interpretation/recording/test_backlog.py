@@ -49,6 +49,16 @@ def test_steps_share_the_keys_of_the_last_one():
         assert [key.shape[2] for key in keys] == ([*range(1, 14)] if path == "own" else [7] * 13)
 
 
+def test_steps_whose_weights_a_change_leaves_alone_share_keys_too():
+    model, x = Cached(), torch.randn(2, 13, 12)
+    expected = read_steps(model, x)
+    with torch.no_grad(), saccade.record(model, change={"Cached": lambda weights, mask, steps: weights}) as trace:
+        model.steps(x)
+    assert len({call.kept.tensors["key"].untyped_storage().data_ptr() for call in trace.calls}) == 1
+    assert [call.query_positions for call in trace.calls] == [range(place, place + 1) for place in range(13)]
+    assert torch.equal(trace.joined("Cached"), expected.joined("Cached"))
+
+
 def test_keys_that_were_appended_to_are_not_compared(monkeypatch):
     model, x = Cached(), torch.randn(2, 13, 12)
     expected = read_steps(model, x)
