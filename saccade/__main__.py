@@ -4,11 +4,13 @@ import os
 
 try:
     import signal
+    import threading
 
     from saccade.commands.interrupting import leave
 
     BEFORE = signal.getsignal(signal.SIGINT)
-    if BEFORE is signal.default_int_handler:  # else it is ignored, as in the background
+    OURS = BEFORE is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if OURS:  # else it is ignored, as in the background, or not ours to set
         signal.signal(signal.SIGINT, leave)
 except KeyboardInterrupt:
     os.write(2, b"Interrupted.\n")
@@ -20,13 +22,14 @@ def run() -> int:
     from saccade.cli import main
 
     try:
-        signal.signal(signal.SIGINT, BEFORE)
+        if OURS:
+            signal.signal(signal.SIGINT, BEFORE)
         return main()
     except KeyboardInterrupt:  # before the command line began or after it ended
         os.write(2, b"Interrupted.\n")
         return 130
     finally:
-        if BEFORE is signal.default_int_handler:  # while Python shuts down, nothing is left to be saved
+        if OURS:  # while Python shuts down, nothing is left to be saved
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

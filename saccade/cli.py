@@ -105,7 +105,10 @@ def _main(given: list[str]) -> int:
     if command is not None and takes(COMMANDS[command], "overrides"):
         given, overrides = split_overrides(given, parser)
     elif command is not None and "columns" in {argument.name for argument in arguments_of(COMMANDS[command])}:
-        given = join_columns(given, parser)
+        try:
+            given = join_columns(given, parser)
+        except ValueError as error:
+            parser.error(str(error))
     if command is not None and takes(COMMANDS[command], "options"):
         code = _run(command, lambda: add_task_options(commands[command], command, given))
         if code:

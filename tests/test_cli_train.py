@@ -193,7 +193,7 @@ def endless(*given, **limits):
 
 def test_cut_predictions_and_skipped_rows_are_told(work, run, capsys, monkeypatch) -> None:
     with monkeypatch.context() as changed:
-        changed.setattr("saccade.tasks.generation.task.search", endless)
+        changed.setattr("saccade.tasks.generation.answering.search", endless)
         arguments = ["--data", str(work / "test.tsv"), "--max-length", "1", "--json"]
         code, out, err = call(capsys, "evaluate", run, *arguments)
     found = json.loads(out)

@@ -64,7 +64,7 @@ def test_a_copy_with_other_parts_is_refused():
     writer = MAKE["attention"]()
     other = copy.deepcopy(writer)
     other.score = ScaledDotScore()
-    with pytest.raises(ValueError, match="given other parts"):
+    with pytest.raises(ValueError, match="whose parts were replaced"):
         other.read(torch.randn(2, 3, 6), writer.prepare(torch.randn(2, 7, 6)))
 
 

@@ -99,6 +99,7 @@ def predict(
                 file = opened.enter_context(open(written.output, "w", encoding="utf-8"))
             predict_streamed(model, inputs, file, as_json=written.format == "jsonl", **options)
             return
+        asked = model.task.options.of(options)  # before standard input is read: it may never end
         examples = read_inputs(model.task, input_corpus(model, tables), inputs, values)
         looking = next(iter(changed(written, "draw", "plot")), None)
         strange = Strange()
@@ -106,7 +107,6 @@ def predict(
         first = list(islice(found, 1))  # before anything is written: the inputs may be wrong
         if written.output is not None:
             file = opened.enter_context(open(written.output, "w", encoding="utf-8"))
-        asked = model.task.options.of(options)
         write = writer(
             written.format, file, model, asked, written.scores, single=values is not None and len(values) == 1
         )

@@ -98,7 +98,8 @@ class TapeReads:
         last: Float[Tensor, "b h"],
     ) -> None:
         """Keeps the queries with what they got from the reads before, and the keys of all states."""
-        self._queries, self._keys, self._vector, self.last = queries, keys, vector, last
+        self._queries, self._keys, self.last = queries, keys, last
+        self._vector = vector.clone()  # an optimiser may change it before somebody looks
 
     def weights(self) -> Float[Tensor, "b t p+t"]:
         """Those of each step; without a past, the first one has only zeros."""

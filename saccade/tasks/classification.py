@@ -174,7 +174,9 @@ class Classification(Task):
         return self.form.empty_answer()
 
     def remarks(self, answers: Sequence[Answer]) -> list[str]:
-        none = sum(answer.value == [] for answer in answers)
+        if not self.form.several:
+            return []
+        none = sum(answer.value == [] and answer.score > 0.0 for answer in answers)  # answers to empty inputs have 0
         said = f"{none:,} of {len(answers):,} answers have no label, since none is likely enough: see threshold."
         return [said] if none else []
 

@@ -171,10 +171,10 @@ def test_every_model_is_in_the_contract():
 def test_language_models_of_contiguous_texts_do_not_score(tmp_path):
     case = CASES["lstm_lm, contiguous"](tmp_path)
     (remark,) = graph_remarks(SimpleNamespace(task=case.task, model=case.model))
-    assert "the export continues texts, and scores none" in remark
+    assert "the export continues texts, but does not score them" in remark
     model = SimpleNamespace(readers={})
     with pytest.raises(ValueError, match="scores texts as parts of one, which needs Saccade"):
-        language_modelling.Task(model, case.task.portable(case.model)).answer([], score=True)
+        language_modelling.Answerer(model, case.task.portable(case.model)).answer([], score=True)
 
 
 def test_language_models_that_are_refused_by_name():

@@ -227,3 +227,16 @@ def test_a_score_that_computes_in_its_own_way_is_read_step_by_step():
     found = made(x, MASK).hidden
     assert not torch.allclose(found, usual)
     torch.testing.assert_close(found, made._step_by_step(x, None)[0].chunk(2, -1)[0])
+
+
+def test_weights_are_those_of_the_forward_pass_after_the_parameters_have_changed():
+    made, x = layer(), inputs()
+    with record(made) as trace:
+        made(x, MASK)
+    expected = trace["attention"].weights.clone()
+    with record(made) as trace:
+        made(x, MASK)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.mul_(3.0)
+    torch.testing.assert_close(trace["attention"].weights, expected)

@@ -35,7 +35,7 @@ def test_the_mean_of_the_estimates_is_the_enumerated_gradient(monkeypatch, queri
     states, mask = states[:1], mask[:1]
     forced: list[int] = []
     monkeypatch.setattr(
-        Hard, "_draw", lambda self, distribution: F.one_hot(torch.tensor([forced]), PLACES).to(distribution.probs)
+        Hard, "_draw", lambda self, distribution, *_: F.one_hot(torch.tensor([forced]), PLACES).to(distribution.probs)
     )
     draws = list(product(range(PLACES), repeat=queries))
     exact, chances = torch.zeros((), dtype=torch.float64), []

@@ -283,7 +283,7 @@ def test_from_a_text_file_to_continuations(causal, tmp_path, call, monkeypatch) 
     code, _, err = call("train", "language/transformer", *data, *sizes, *trainer, *task)
     assert code == 0, err
     assert "skipped 1 bad row." in err
-    assert "examples, cut into" in err
+    assert "examples that make" in err
     code, out, err = call("evaluate", "run", "--data", "test.txt", "--json")
     assert code == 0, err
     figures = json.loads(out)["figures"]

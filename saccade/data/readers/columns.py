@@ -46,7 +46,9 @@ class Columns:
         self.roles = tuple(roles)
         self.optional = frozenset(optional)
         self.required = tuple(role for role in self.roles if role not in self.optional)
-        self.usual_widths = {len(self.required), len(self.roles), len(self.required) + len(unread)}
+        self.read_widths = {len(self.required), len(self.roles)}
+        """How many columns a table has that has nothing else."""
+        self.usual_widths = self.read_widths | {len(self.required) + len(unread)}
         """How many columns a table has that are read in their order."""
         self.given = None if given is None else {role: given[role] for role in self.roles if role in given}
         missing = [role for role in self.required if self.given is not None and role not in self.given]
@@ -63,6 +65,10 @@ class Columns:
     def by_name(self) -> bool:
         """Whether a column is given by its name."""
         return any(isinstance(column, str) for column in self.mentioned())
+
+    def first_read(self) -> str:
+        """Says that the first columns are read, and as what."""
+        return f"the first {'is' if len(self.required) == 1 else 'are'} read as {' and '.join(self.required)}"
 
     def mentioned(self) -> list[str | int]:
         """The single columns that are given."""

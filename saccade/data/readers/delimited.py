@@ -148,9 +148,8 @@ class Delimited(Reader):
         rows, columns, file = self.first_rows, self.columns, Path(self.name).name
         if not rows:
             return
-        wide = columns.given is None and len(rows[0]) > max(columns.usual_widths)
-        first = "first is" if len(columns.required) == 1 else "first are"
-        read = f"the {first} read as {' and '.join(columns.required)}"
+        wide = columns.given is None and len(rows[0]) > max(columns.read_widths)
+        read = columns.first_read()
         if line == 1 and looks_like_header(rows[0], rows[1:], columns.roles):
             of_these = f" Of its {len(rows[0])} columns {read}." if wide else ""
             enough = columns.given is not None or len(rows[0]) in columns.usual_widths

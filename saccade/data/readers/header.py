@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 
 from saccade.data.errors import DataError
@@ -103,5 +104,11 @@ def choose_from_header(
             f"{file} has {len(header)} columns in its header ({listed(header)}), and {len(columns.required)} "
             f"{'is' if len(columns.required) == 1 else 'are'} needed ({', '.join(columns.required)}): say which, as "
             f"{columns.example_named(header, rows)}."
+        )
+    if len(header) not in columns.read_widths:
+        warnings.warn(
+            f"{file} has {len(header)} columns, and {columns.first_read()}: {listed(header)}. To read others, name them, as "
+            f"{columns.example_named(header, rows)}.",
+            stacklevel=2,
         )
     return ordered

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence, Set
+import weakref
+from collections.abc import Callable, Sequence, Set
+from typing import Any
 
 from torch import nn
 
@@ -11,15 +13,15 @@ from saccade.interpretation.recording.hidden import HOLDERS, HiddenKernels
 from saccade.interpretation.recording.references import Namespace, own_items
 
 CONTAINERS = (dict, list, tuple)
-REPLACEABLE = HOLDERS | {type(None), types.BuiltinFunctionType}
-"""An attribute with such a value may become a function without any other sign of it."""
+REPLACEABLE = HOLDERS | {type(None), str, types.BuiltinFunctionType}
+"""An attribute with such a value, or with any other that can be called, may become a function without any other sign."""
 
 
 class Held:
     """The functions among the attributes of a model's modules, found once.
 
     Looking at all attributes takes too long for a short input. So the next recording only checks that there are as many
-    as before, and that those that were functions, None or containers still have the same values.
+    as before, and that those that were functions, other callables, names or None still have the same values.
 
     Args:
         modules: the model's modules.
@@ -34,7 +36,7 @@ class Held:
         self._ids = ids
         self._count = 0
         self._watched: list[tuple[int, str]] = []
-        self._values: list[int] = []
+        self._values: list[Callable[[Any], bool]] = []
         self._containers: list[tuple[int, str]] = []
         self.named: list[tuple[int, str]] = []
         held = []
@@ -48,16 +50,19 @@ class Held:
                     self._containers.append((number, name))
                 elif kind in HOLDERS:
                     held.append(value)
-                if kind in REPLACEABLE or id(value) in ids:
+                if kind in REPLACEABLE or callable(value):
                     self._watched.append((number, name))
-                    self._values.append(id(value))
+                    self._values.append(_same(value))
         self._hidden = kernels.in_classes(modules, ids) or kernels.in_values(held, ids)
 
     def fits(self, spaces: Sequence[Namespace], ids: Set[int]) -> bool:
         """Whether modules with these attributes still hold what they held, as far as one can see quickly."""
         if ids is not self._ids or sum(map(len, spaces)) != self._count:
             return False
-        return [id(spaces[number].get(name)) for number, name in self._watched] == self._values
+        return all(
+            same(spaces[number].get(name))
+            for (number, name), same in zip(self._watched, self._values, strict=True)
+        )
 
     def hidden(self, spaces: Sequence[Namespace], kernels: HiddenKernels) -> bool:
         """Whether the modules may call one of the functions by a reference that cannot be replaced."""
@@ -65,3 +70,15 @@ class Held:
             return True
         containers = [spaces[number][name] for number, name in self._containers]
         return kernels.in_values(containers, self._ids)
+
+
+def _same(value: object) -> Callable[[Any], bool]:
+    """Says whether another value is this one, which may hold the model, and must not keep it alive."""
+    if type(value) in CONTAINERS:
+        place = id(value)
+        return lambda other: id(other) == place  # another one at this place is searched like this one
+    try:
+        reference = weakref.ref(value)
+    except TypeError:  # names, None and built-in functions
+        return lambda other: other is value
+    return lambda other: reference() is other  # by id, a new function at the place of a freed one would be the same

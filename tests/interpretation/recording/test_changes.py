@@ -197,7 +197,7 @@ def test_weights_used_twice_are_changed_twice(x):
 def test_dropped_out_weights_cannot_be_changed(x):
     model = Eager("method", dropout=0.5)
     with (
-        pytest.raises(NotImplementedError, match=r"dropped out.*model\.eval\(\)"),
+        pytest.raises(NotImplementedError, match=r"Dropout or another operation.*model\.eval\(\)"),
         saccade.record(model, change={"*": half}),
     ):
         model(x)
@@ -326,7 +326,7 @@ def test_weights_in_another_order_are_not_changed_in_silence(kind):
         model(x)
     assert trace["OverQueries"].weights.shape == (2, 3, 5, 5)
     with (
-        pytest.raises(NotImplementedError, match="rearranged"),
+        pytest.raises(NotImplementedError, match="or another operation"),
         saccade.record(model, change={"*": lambda w, m, s: w / 2}),
     ):
         model(x)

@@ -1,5 +1,6 @@
 """What is recorded, when, and under which name."""
 
+import functools
 import gc
 import sys
 import threading
@@ -487,3 +488,30 @@ def test_replacements_are_lifted_for_a_compiler_and_come_back():
         attention(keys, keys)
     assert saccade.Attention.read is before
     assert [call.shape for call in trace.calls] == [(2, 1, 5, 5)]
+
+
+def test_attributes_that_become_attention_between_two_recordings_are_seen() -> None:
+    model = Replaceable()
+    for before in ("eager", functools.partial(print), None, 3.0.is_integer):
+        model.function = before
+        with saccade.record(model) as trace:
+            model(torch.randn(1, 2, 5, 3))
+        assert not trace.calls
+        del before
+        model.function = None
+        model.function = functools.partial(torch.nn.functional.scaled_dot_product_attention)
+        with saccade.record(model) as trace:
+            model(torch.randn(1, 2, 5, 3))
+        assert len(trace.calls) == 1
+
+
+class Replaceable(torch.nn.Module):
+    """Attends only where its attribute is attention."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.function = None
+
+    def forward(self, x):
+        attends = isinstance(self.function, functools.partial) and self.function.func is not print
+        return self.function(x, x, x) if attends else x
