@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Sequence
+from itertools import accumulate
 
 from saccade.commands.columns import parse_column, parse_columns
 from saccade.configuration.sections import SECTIONS
@@ -36,10 +37,13 @@ def split_overrides(
         value = next(remaining, None) if match[2] is None else match[2]
         if value is None or (match[2] is None and value.startswith("--")):
             parser.error(f"{argument} needs a value.")
-        if _is_open(value):  # which the shell has split at its spaces
-            while _is_open(value) and (more := next(remaining, None)) is not None:
-                value = f"{value} {more}"
-            parser.error(f"put a value with spaces in quotes: --{match[1]} {shlex.quote(value)}")
+        if _is_open(value):
+            following = list(remaining)
+            remaining = iter(following)
+            longer = accumulate(following, "{} {}".format, initial=value)
+            whole = next((each for each in longer if not _is_open(each)), None)
+            if whole is not None:  # which the shell has split at its spaces
+                parser.error(f"put a value with spaces in quotes: --{match[1]} {shlex.quote(whole)}")
         overrides[match[1].replace("-", "_")] = value
     return rest, overrides
 

@@ -193,7 +193,7 @@ def test_warnings_name_the_options_of_the_command(run, tables, call):
     code, _, err = call("predict", run, str(tables / "test.csv"), "--output", str(tables / "answers.txt"))
     assert code == 0, err
     assert "Name the columns, as --columns source=body; if it is an example, set --header no." in err
-    (tables / "two.tsv").write_text("ba\tab\nsu\tus\n")
-    code, _, err = call("predict", run, str(tables / "two.tsv"))
-    assert "has 2 columns; the first is read as source" in err
-    assert "as --columns source=1" in err
+    (tables / "three.tsv").write_text("ba\tab\t1\nsu\tus\t2\n")
+    code, _, err = call("predict", run, str(tables / "three.tsv"))
+    assert "has 3 columns; the first is read as source" in err
+    assert "as --columns source=COLUMN" in err
