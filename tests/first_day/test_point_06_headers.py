@@ -176,3 +176,13 @@ def test_a_wide_header_gets_one_warning(work, call) -> None:
 def test_the_advice_in_memory(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"columns=\{'text': 'message', 'label': 'team'\}"):
         saccade.train("classification/pooling", data=TICKETS, output=tmp_path / "run")
+
+
+def test_a_first_line_that_is_no_header_is_not_suggested_as_one(train, work) -> None:
+    rows = "".join(f"{n}\tthe screen is still not repaired, {n} days on\t{n % 2}\n" for n in range(20))
+    (work / "bare.tsv").write_text(rows)
+    code, _, err = train("--data.columns", "source=message,target=topic", data="bare.tsv")
+    assert code == 2
+    assert "has no column 'message' or 'topic'." in err
+    assert "If the file has no header, give numbers counted from 0: --data.columns source=" in err
+    assert "Name the columns" not in err

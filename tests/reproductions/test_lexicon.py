@@ -37,6 +37,8 @@ TESTED = ("cipher", "multi30k")
 
 def test_the_claim_holds_in_the_committed_figures() -> None:
     found = json.loads((ROOT / "lexicon" / "results" / "results.json").read_text())
-    rare = {name: [found[name][mode]["curve"][-1]["rare"] for mode in lexicon.MODES] for name in found if name in TESTED}
+    rare = {
+        name: [found[name][mode]["curve"][-1]["rare"] for mode in lexicon.MODES] for name in found if name in TESTED
+    }
     assert rare["cipher"][0] + 10 < min(rare["cipher"][1:])  # both find all rare words of a cipher
     assert rare["multi30k"][0] + 5 < rare["multi30k"][1] < rare["multi30k"][2]

@@ -18,6 +18,9 @@ Record = Mapping[str, Any] | Sequence[Any]
 
 ABSENT = object()
 
+LONGEST_NAME = 4
+"""Words of a column's name; a cell with more is probably an example's."""
+
 
 class Columns:
     """The columns that the roles of a task take.
@@ -195,10 +198,12 @@ def not_in_header(
     """The error for columns that the header does not name; the first line may not be a header at all."""
     close = suggestion(lost, header)
     alone = all(len(parts(column)) == 1 for column in (columns.given or {}).values())
-    enough = alone and len(header) >= len(columns.required)
+    names = all(len(cell.split()) <= LONGEST_NAME for cell in header)  # else the first line is hardly a header
+    enough = alone and names and len(header) >= len(columns.required)
     likely = f", as {columns.example_named(header, rows)}" if enough and not close else ""
     name = f" Name the columns{likely}." if likely else ""
-    numbers = f" If the file has no header, give numbers counted from 0: {columns.example_numbered()}."
+    example = columns.example_further([header, *rows]) if rows else columns.example_numbered()
+    numbers = f" If the file has no header, give numbers counted from 0: {example}."
     advice = name if close else name + numbers
     return DataError(f"{file} has no column {_either(lost)}.{close} Its header has: {listed(header)}.{advice}")
 

@@ -60,8 +60,7 @@ class Held:
         if ids is not self._ids or sum(map(len, spaces)) != self._count:
             return False
         return all(
-            same(spaces[number].get(name))
-            for (number, name), same in zip(self._watched, self._values, strict=True)
+            same(spaces[number].get(name)) for (number, name), same in zip(self._watched, self._values, strict=True)
         )
 
     def hidden(self, spaces: Sequence[Namespace], kernels: HiddenKernels) -> bool:

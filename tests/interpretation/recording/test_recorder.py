@@ -492,7 +492,7 @@ def test_replacements_are_lifted_for_a_compiler_and_come_back():
 
 def test_attributes_that_become_attention_between_two_recordings_are_seen() -> None:
     model = Replaceable()
-    for before in ("eager", functools.partial(print), None, 3.0.is_integer):
+    for before in ("eager", functools.partial(print), None, (3.0).is_integer):
         model.function = before
         with saccade.record(model) as trace:
             model(torch.randn(1, 2, 5, 3))
