@@ -107,8 +107,8 @@ def choose_from_header(
         )
     if len(header) not in columns.read_widths:
         warnings.warn(
-            f"{file} has {len(header)} columns, and {columns.first_read()}: {listed(header)}. To read others, name them, as "
-            f"{columns.example_named(header, rows)}.",
+            f"{file} has {len(header)} columns, and {columns.first_read()}: {listed(header)}. To read others, name "
+            f"them, as {columns.example_named(header, rows)}.",
             stacklevel=2,
         )
     return ordered

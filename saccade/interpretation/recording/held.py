@@ -14,7 +14,7 @@ from saccade.interpretation.recording.references import Namespace, own_items
 
 CONTAINERS = (dict, list, tuple)
 REPLACEABLE = HOLDERS | {type(None), str, types.BuiltinFunctionType}
-"""An attribute with such a value, or with any other that can be called, may become a function without any other sign."""
+"""An attribute with such a value, or with another that can be called, may become a function without any other sign."""
 
 
 class Held:
