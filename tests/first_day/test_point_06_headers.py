@@ -186,3 +186,17 @@ def test_a_first_line_that_is_no_header_is_not_suggested_as_one(train, work) -> 
     assert "has no column 'message' or 'topic'." in err
     assert "If the file has no header, give numbers counted from 0: --data.columns source=" in err
     assert "Name the columns" not in err
+
+
+def test_columns_of_a_run_that_another_file_lacks(train, work, call) -> None:
+    write(work / "three.tsv", [(a, a, b) for a, b in PAIRS])
+    assert train("--data.columns", "source=0+1,target=2", data="three.tsv")[0] == 0
+    (work / "lines.txt").write_text("bado\n")
+    code, _, err = call("predict", "run", "lines.txt")
+    assert code == 2
+    assert "lines.txt has 1 column, counted from 0: there is no column 1. Say which to read, as --columns " in err
+    assert call("predict", "run", "lines.txt", "--columns", "source=0")[0] == 0
+    (work / "named.jsonl").write_text('{"source": "bado", "target": "x"}\n')
+    code, _, err = call("evaluate", "run", "--data", "named.jsonl")
+    assert code == 2
+    assert "have names: give them in place of numbers, as --columns source=COLUMN,target=COLUMN." in err

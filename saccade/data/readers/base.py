@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.columns import ABSENT, Column, Columns, Record, listed, parts, pick, reach, unknown
 from saccade.data.readers.files import check_file, stamp
-from saccade.data.readers.likely import SAMPLE
+from saccade.data.readers.likely import SAMPLE, UNKNOWN
 from saccade.data.readers.lines import offsets, suffix
 from saccade.data.readers.parts import FilePart
 from saccade.registry import Registry
@@ -176,7 +176,8 @@ class Reader:
         if isinstance(column, str):
             return column
         if self.names is None:
-            raise DataError(f"The columns of {self.name} have names: give one in place of {column}.")
+            names = self.columns.example([UNKNOWN] * len(self.columns.required))
+            raise DataError(f"The columns of {self.name} have names: give them in place of numbers, as {names}.")
         if column >= len(self.names):
             raise DataError(
                 f"{self.name} has {len(self.names)} columns, counted from 0: there is no column {column}. It has: "

@@ -178,7 +178,11 @@ def position(column: str | int, columns: Columns, names: Sequence[str] | None, f
     """The position of one column."""
     if isinstance(column, int):
         if names is not None and column >= len(names):
-            raise DataError(f"{file} has {len(names)} columns, counted from 0: there is no column {column}.")
+            count = f"{len(names)} column{'s' if len(names) != 1 else ''}"
+            raise DataError(
+                f"{file} has {count}, counted from 0: there is no column {column}. Say which to read, as "
+                f"{columns.example_numbered()}."
+            )
         return column
     if names is None:
         raise DataError(
