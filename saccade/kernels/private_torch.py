@@ -48,6 +48,7 @@ COMPILER = "torch._dynamo"
 
 function_mode_count = torch._C._len_torch_function_stack
 graph_task = torch._C._current_graph_task_id
+functorch_active = torch._C._are_functorch_transforms_active
 interpreter_stack = torch._C._functorch.peek_interpreter_stack
 
 without_function_modes = torch._C.DisableTorchFunction
@@ -56,7 +57,7 @@ without_function_modes = torch._C.DisableTorchFunction
 
 def transforms_active() -> bool:
     """Whether torch.func or forward-mode differentiation is active."""
-    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+    return functorch_active() or forward_ad._current_level >= 0
 
 
 def dispatch_mode_active() -> bool:
@@ -77,17 +78,15 @@ def version(tensor: Tensor) -> int:
         return -1
 
 
-def undisturbed() -> bool:
-    """Whether this thread runs no backward pass, no torch.func transform and no function mode."""
-    return graph_task() == -1 and interpreter_stack() is None and not function_mode_count()
-
-
 def lengths(query: Tensor, key: Tensor, mask: Tensor | None) -> tuple[int, int] | None:
-    """The numbers of queries and keys (*batch, heads, length, dim); None unless all tensors are ordinary ones.
+    """The numbers of queries and keys (batch, heads, length, dim) of an ordinary call; None for any other.
 
-    They need no gradient and were never changed in place. All this is asked together, since each function that a caller
-    adds has to be fetched into the processor's caches.
+    Its tensors need no gradient and were never changed in place, and this thread runs no backward pass, no torch.func
+    transform and no function mode. All this is asked together, since each function more has to be fetched into the
+    processor's caches.
     """
+    if graph_task() != -1 or functorch_active() or function_mode_count():
+        return None
     if type(query) is not Tensor or type(key) is not Tensor or query.requires_grad or key.requires_grad:
         return None
     if mask is not None and (type(mask) is not Tensor or mask.requires_grad):

@@ -132,16 +132,19 @@ def test_versions_of_several_tensors() -> None:
         assert private_torch.versions({"a": torch.ones(2)}) == {"a": -1}
 
 
-def test_disturbances_are_noticed() -> None:
-    seen = [private_torch.undisturbed()]
-    x = torch.ones(2, requires_grad=True)
-    x.register_hook(lambda _: seen.append(private_torch.undisturbed()))
-    x.sum().backward()
+def test_lengths_are_those_of_undisturbed_calls() -> None:
+    def found() -> bool:
+        return private_torch.lengths(x, x, None) is not None
+
+    x, leaf = torch.zeros(1, 2, 3, 4), torch.ones(2, requires_grad=True)
+    seen = [found()]
+    leaf.register_hook(lambda _: seen.append(found()))
+    leaf.sum().backward()
     with TorchFunctionMode():
-        seen.append(private_torch.undisturbed())
-    torch.func.vmap(lambda row: seen.append(private_torch.undisturbed()) or row)(torch.ones(2))
+        seen.append(found())
+    torch.func.vmap(lambda row: seen.append(found()) or row)(torch.ones(2))
     assert seen == [True, False, False, False]
-    assert private_torch.undisturbed()
+    assert found()
 
 
 def test_backward_passes_are_noticed() -> None:

@@ -32,10 +32,6 @@ class Backlog:
         same_sequence: whether the queries of the module that runs in a frame stand in the sequence of its keys, as far
             as the module tells; asked at its first call.
         noted: gets all calls in order.
-
-    Attributes:
-        places: of the modules that were called.
-        growing: the caches, by the ids of their keys.
     """
 
     def __init__(self, same_sequence: Callable[[FrameType, Place], bool], noted: list[tuple[Place, Kept]]) -> None:
@@ -44,9 +40,8 @@ class Backlog:
         self._steps: list[_Step] = []
         self._tracker = Tracker()
         self._waiting: list[tuple[Place, Kept]] = []
-        self.places: set[Place] = set()
+        self._begun: set[Place] = set()
         self._last: dict[Place, tuple[Cache, list[Kept]]] = {}
-        self.growing: dict[int, Cache] = {}
         self._left: dict[Place, list[Kept]] = {}
         self._bytes = 0
         self._weights = 0
@@ -66,7 +61,7 @@ class Backlog:
         self._noted.append((place, kept))
         foreseen, self._foreseen = self._foreseen == place, None
         last = self._last.get(place)
-        if last is None and place not in self.places:
+        if last is None and place not in self._begun:
             self._begin(place, frame)
         key = kept.lasting("key")
         waits = key is not None and not key.is_nested
@@ -87,12 +82,12 @@ class Backlog:
             if cache.key.data_ptr() == key.data_ptr() and cache.key.shape == key.shape:
                 return  # of another sequence, and all steps have them
             if cache.continues(key):
-                self._grow(cache, key)
+                cache.replace(key)
                 kept.share(cache)
                 calls.append(kept)
                 return
             self._left_behind(place, cache, calls)
-        cache = self.growing[id(key)] = Cache(key)
+        cache = Cache(key)
         kept.share(cache)
         self._last[place] = (cache, [kept])
 
@@ -119,19 +114,23 @@ class Backlog:
         """
         last = self._last.get(place)
         if last is None:
-            if place in self.places or sizes[1] > sizes[0]:
+            if sizes[1] > sizes[0] or place in self._begun:
                 return False
-            self.places.add(place)
-            cache = self.growing[id(key)] = Cache(key)
+            cache = Cache(key)
             self._last[place] = (cache, [])
         else:
             cache = last[0]
             if cache.grows_to(key):
-                self._grow(cache, key)
+                cache.replace(key)
             elif cache.key is not key:
                 return False
         self._steps.append((place, run, query, mask, scale, causal, cache, sizes[1]))
         return True
+
+    @property
+    def places(self) -> set[Place]:
+        """The places of the modules that were called."""
+        return self._begun | self._last.keys()
 
     def gather(self) -> None:
         """Notes the calls of `step`."""
@@ -143,14 +142,9 @@ class Backlog:
             self._waiting.append((place, kept))
             self._last[place][1].append(kept)
 
-    def _grow(self, cache: Cache, key: Tensor) -> None:
-        self.growing.pop(id(cache.key), None)
-        self.growing[id(key)] = cache
-        cache.replace(key)
-
     def _left_behind(self, place: Place, cache: Cache, calls: list[Kept]) -> None:
         """Counts what keys take that cannot be shared with later calls."""
-        self.growing.pop(id(cache.key), None)
+        cache.end()
         self._bytes += cache.key.nbytes
         self._left.setdefault(place, []).extend(calls)
         if self._bytes > max(SLACK - self._weights, self._weights):
@@ -158,7 +152,7 @@ class Backlog:
 
     def foresee(self, place: Place, run: int, weights: Tensor, keys: Tensor, frame: FrameType) -> Positions:
         """The positions of the next call, for changes that depend on them; `add` must follow."""
-        if place not in self.places:
+        if place not in self._begun:
             self._begin(place, frame)
         self.locate()
         call = Foreseen(run)
@@ -169,7 +163,7 @@ class Backlog:
     def _begin(self, place: Place, frame: FrameType) -> None:
         """The first call of a module."""
         assert self._same_sequence is not None
-        self.places.add(place)
+        self._begun.add(place)
         if self._same_sequence(frame, place):
             self._tracker.texts.add(place)
 
@@ -185,8 +179,8 @@ class Backlog:
     def end(self) -> None:
         """Marks the end: no more calls follow."""
         self._same_sequence = None
-        for cache in self.growing.values():
-            cache.grown = None
+        for cache, _ in self._last.values():
+            cache.end()
 
     def _settle(self) -> None:
         self.locate()

@@ -17,7 +17,7 @@ from torch import Tensor
 from saccade.attention import Attention
 from saccade.interpretation.recording.function_mode import RecordingMode
 from saccade.interpretation.recording.functions import ATTENTION, CONCATENATION, EDGE_SOFTMAX, SOFTMAX, Function
-from saccade.interpretation.recording.kept import Cache
+from saccade.interpretation.recording.kept import GROWING
 from saccade.interpretation.recording.recipes import Captured, Change, Given
 from saccade.interpretation.recording.references import Wrap
 from saccade.kernels.private_torch import function_modes, overrides_functions
@@ -37,7 +37,6 @@ class Recording(Protocol):
     """What the replaced functions call. A frame is that of the function's caller."""
 
     changes: bool
-    growing: dict[int, Cache]
 
     def quick(self, frame: FrameType, *args: Any, **kwargs: Any) -> bool: ...
     def change_at(self, frame: FrameType) -> Change | None: ...
@@ -130,7 +129,10 @@ class Calls:
         @functools.wraps(original, updated=())
         def attention(*args: Any, **kwargs: Any) -> Any:
             mask = kwargs["attn_mask"] if "attn_mask" in kwargs else args[3] if len(args) > 3 else None
-            if mask is not None and type(mask).__module__ == BIASES:  # it checks that the function has its present name
+            kind = type(mask)
+            if (
+                kind is not Tensor and mask is not None and kind.__module__ == BIASES
+            ):  # it checks that the function has its present name
                 return torch.overrides.handle_torch_function(attention, [mask], *args, **kwargs)
             recordings = thread.recordings
             if thread.inside or not recordings:
@@ -181,18 +183,16 @@ class Calls:
 
     def _concatenation(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """A cache that grows appends new keys to the old ones. Seeing it saves comparing them."""
-        thread = self.thread
 
         @functools.wraps(original, updated=())
-        def concatenation(*args: Any, **kwargs: Any) -> Any:
-            result = original(*args, **kwargs)
-            for recording in thread.recordings:
-                if args and type(args[0]) in (list, tuple) and args[0]:
-                    cache = recording.growing.get(id(args[0][0]))
-                    if cache is not None and cache.key is args[0][0]:
-                        dim = kwargs["dim"] if "dim" in kwargs else args[1] if len(args) > 1 else 0
-                        if dim in (-2, cache.key.dim() - 2):
-                            cache.grown = result
+        def concatenation(tensors: Any = (), dim: Any = None, **others: Any) -> Any:
+            if dim is None or others or not tensors:  # caches name the axis, and nothing else
+                given = {} if dim is None else {"dim": dim}
+                return original(tensors, **given, **others)
+            result = original(tensors, dim)
+            cache = GROWING.get(id(tensors[0]))
+            if cache is not None and cache.key is tensors[0] and dim in (-2, cache.key.dim() - 2):
+                cache.grown = result
             return result
 
         return concatenation

@@ -20,6 +20,8 @@ OVERWRITTEN = -2
 class Cache:
     """The keys of a cache that grows: those of its last call, which begin with those of the calls before.
 
+    They were never changed in place when they were kept.
+
     Attributes:
         key: (*batch, keys, dim).
         grown: what the model has made last by appending something to these keys.
@@ -29,8 +31,9 @@ class Cache:
 
     def __init__(self, key: Tensor) -> None:
         self.key = key
-        self.version = version(key)
+        self.version = 0
         self.grown: Tensor | None = None
+        GROWING[id(key)] = self
 
     def grows_to(self, key: Tensor) -> bool:
         """Whether keys, which were never changed in place, were made by appending to these."""
@@ -38,7 +41,14 @@ class Cache:
 
     def replace(self, key: Tensor) -> None:
         """Keeps other keys, which were never changed in place and begin with these."""
-        self.key, self.version, self.grown = key, 0, None
+        GROWING.pop(id(self.key), None)
+        GROWING[id(key)] = self
+        self.key, self.grown = key, None
+
+    def end(self) -> None:
+        """It grows no more."""
+        GROWING.pop(id(self.key), None)
+        self.grown = None
 
     def continues(self, key: Tensor) -> bool:
         """Whether keys, which were never changed in place, begin with these.
@@ -61,6 +71,10 @@ class Cache:
         self.key, overwritten = state
         self.grown = None
         self.version = OVERWRITTEN if overwritten else version(self.key)
+
+
+GROWING: dict[int, Cache] = {}
+"""The caches of all recordings, by the ids of their keys. Of several with the same keys, one is found."""
 
 
 class Kept:

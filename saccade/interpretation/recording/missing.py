@@ -122,7 +122,6 @@ class Watch:
 
 def warn(missing: Sequence[Missing], stacklevel: int) -> None:
     """Warns once about all missing attention."""
-    if missing:
-        told = "; ".join(f"{path} ({reason})" for path, reason in missing[:5])
-        more = f"; and {len(missing) - 5} more, see trace.missing" if len(missing) > 5 else ""
-        warnings.warn(f"Attention that is not in the trace: {told}{more}.", stacklevel=stacklevel)
+    told = "; ".join(f"{path} ({reason})" for path, reason in missing[:5])
+    more = f"; and {len(missing) - 5} more, see trace.missing" if len(missing) > 5 else ""
+    warnings.warn(f"Attention that is not in the trace: {told}{more}.", stacklevel=stacklevel)

@@ -33,12 +33,12 @@ from saccade.interpretation.recording.runs import Runs
 from saccade.interpretation.recording.softmaxes import Softmaxes
 from saccade.interpretation.recording.trace import Trace
 from saccade.kernels.private_torch import (
+    function_mode_count,
     function_modes,
     in_backward,
     inside_transform,
     lengths,
     transforming,
-    undisturbed,
     without_function_modes,
 )
 from saccade.reading import Reading
@@ -120,8 +120,7 @@ class Recorder:
         self._entered = True
         self._runs = Runs(self._names, sys._getframe(1))
         self._backlog = self.trace.backlog = Backlog(self._same_sequence, self.trace.waiting)
-        self.growing = self._backlog.growing
-        self._outer = function_modes()
+        self._outer = function_modes() if function_mode_count() else []
         hidden = patches.start(self, self._names)
         self._watch = Watch(self._names)
         if hidden:
@@ -153,13 +152,14 @@ class Recorder:
         # They refer to the recording and to frames: the last reference to the trace should free what is kept.
         watch, places, noted = self._watch, self._backlog.places, lambda: self.trace.waiting
         self._backlog.end()
-        del self._mode, self._runs, self._optimiser, self._backlog, self._watch, self._outer, self.growing
+        del self._mode, self._runs, self._optimiser, self._backlog, self._watch, self._outer
         missing = [] if error else watch.found(noted, places, self.trace.left_out, self._softmaxes)
         if error is None:
             self.trace.end(missing)
         self._retention.end(noted, missing)
-        if error is None:
+        if error is None and self.changes:
             self._changes.check_used()
+        if missing:
             warn(missing, stacklevel=3)
 
     def change_at(self, frame: FrameType) -> Change | None:
@@ -244,9 +244,7 @@ class Recorder:
         Nearly all that a call costs is fetching code and objects that the model has pushed out of the processor's
         caches. So this does what cannot wait, and little else. Returns whether the call is dealt with.
         """
-        if not self._plain or not undisturbed():
-            return False
-        sizes = lengths(query, key, attn_mask)
+        sizes = lengths(query, key, attn_mask) if self._plain else None
         if sizes is None:
             return False
         place = self._names.place(frame)
