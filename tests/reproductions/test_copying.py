@@ -107,4 +107,5 @@ def test_copying_finds_unknown_words_in_the_committed_figures():
     found = json.loads(committed.read_text())
     for name in copying.CORPORA:
         if "yes" in found.get(name, {}):
-            assert found[name]["yes"]["unknown_words"] > found[name]["no"]["unknown_words"]
+            figure = "bleu" if name == "e2e" else "unknown_words"  # unknown words of E2E are not in its sources
+            assert found[name]["yes"][figure] > found[name]["no"][figure]

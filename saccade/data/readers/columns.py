@@ -206,7 +206,9 @@ def not_in_header(
     enough = alone and names and len(header) >= len(columns.required)
     likely = f", as {columns.example_named(header, rows)}" if enough and not close else ""
     name = f" Name the columns{likely}." if likely else ""
-    example = columns.example_further([header, *rows]) if rows else columns.example_numbered()
+    by_number = columns.likely([str(place) for place in range(len(header))], [header, *rows])
+    others = alone and any(name not in (str(place), UNKNOWN) for place, name in enumerate(by_number.values()))
+    example = columns.example(list(by_number.values())) if others else columns.example_numbered()
     numbers = f" If the file has no header, give numbers counted from 0: {example}."
     advice = name if close else name + numbers
     return DataError(f"{file} has no column {_either(lost)}.{close} Its header has: {listed(header)}.{advice}")
