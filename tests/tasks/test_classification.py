@@ -288,3 +288,9 @@ def test_several_queries_are_shown_as_heads_also_of_a_text_with_as_many_tokens()
         count = len(text.split()) + 1
         assert pooled.weights.shape == (5, 1, count)
         torch.testing.assert_close(answer.weights, pooled.weights.mean(0))
+
+
+@pytest.mark.parametrize("label", ["labels", "tags"])
+def test_empty_inputs_are_not_said_to_have_no_likely_label(label):
+    task = Classification(label=label)
+    assert task.remarks([task.empty_answer()]) == []
