@@ -1,6 +1,6 @@
 /** The page: the reader's choices and the views. */
 
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Controls } from "./controls";
 import { axesOf, type Data } from "./data";
 import { Downloads } from "./download";
@@ -70,7 +70,7 @@ export function App({ data }: { data: Data }) {
   const usual = usualView(axes.rows, axes.cols);
   const view = [state.view, usual].flatMap((name) => views.filter((each) => each.name === name && fits(name)))[0]!;
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const listen = (event: KeyboardEvent): void =>
       onKey(event, { data, state: newest.current, update, matrix: scenes.current[0]?.matrix ?? null, views, help, setHelp });
     addEventListener("keydown", listen);

@@ -1,6 +1,6 @@
 /** One item's map, drawn by the chosen view. */
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { coloursOf } from "./colour";
 import { axesOf, type AttentionMap, type Data } from "./data";
 import { loadMatrix, type HeadChoice, type Matrix } from "./matrix";
@@ -59,7 +59,8 @@ export function Pane({ data, state, update, choice, view, dark, onScene }: PaneP
   const scene: Scene | null = ready
     ? { data, state, update, choice, item, map, rows, cols, matrix: loaded.matrix, colours, ink, ...size }
     : null;
-  useEffect(() => onScene(scene));
+  // Before the browser can deliver a key: the keyboard reads the scene.
+  useLayoutEffect(() => onScene(scene));
 
   return (
     <>

@@ -108,6 +108,18 @@ def test_pin(visit, place) -> None:
     page.wait_for_selector(".pinned", state="detached")
 
 
+def test_a_key_counts_as_soon_as_the_view_is_ready(visit, place) -> None:
+    page = visit(place, "show=0.2.0&units=pieces")
+    page.evaluate("""() => new MutationObserver((changes, observer) => {
+        if (!document.querySelector("[data-ready=true]")) return;
+        observer.disconnect();
+        dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowDown"}));
+    }).observe(document.body, {subtree: true, attributes: true, attributeFilter: ["data-ready"]})""")
+    page.keyboard.press("]")  # another map, which has to be unpacked first
+    page.wait_for_selector("[role=status] :text-is('row 0, column 0')", timeout=10_000)
+    assert page.inner_text("[role=status] .faint") == "row 0, column 0"
+
+
 def test_keys(visit, place) -> None:
     page = visit(place, "show=0.2.0&units=pieces")
     status = page.locator("[role=status] .faint")
