@@ -377,3 +377,46 @@ def test_a_list_in_json_can_be_converted(work, call) -> None:
     command = re.search(r"one object a line: (python .*\.jsonl)\.", err)[1]
     subprocess.run(command.replace("python", sys.executable, 1), shell=True, check=True)
     assert call("validate", "translation/rnnsearch", "--data.train", "rivers.jsonl")[0] == 0
+
+
+def test_wrong_options_do_not_wait_for_standard_input(train, call, monkeypatch) -> None:
+    class Endless:
+        def read(self, *_: object) -> str:
+            raise AssertionError("standard input was read")
+
+        readline = __iter__ = __next__ = read
+        buffer = property(lambda self: self)
+
+    assert train()[0] == 0
+    monkeypatch.setattr(sys, "stdin", Endless())
+    code, _, err = call("predict", "run", "--beam", "0")
+    assert code == 2
+    assert "beam" in err
+
+
+def test_the_command_line_outside_the_main_thread() -> None:
+    script = """
+import threading
+def work():
+    import sys
+    sys.argv = ["saccade", "--version"]
+    from saccade.__main__ import run
+    try:
+        run()
+    except SystemExit as ended:
+        print("ended with", ended.code)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert "Traceback" not in done.stderr
+    assert done.stdout.endswith("ended with 0\n")
+
+
+def test_columns_that_end_nowhere_are_a_usage_error(train, call) -> None:
+    assert train()[0] == 0
+    code, _, err = call("evaluate", "run", "--data", "rivers.tsv", "--data.source", "{0", "}")
+    assert code == 2
+    assert "put a value with spaces in quotes: --data.source '{0 }'" in err
+    assert "Traceback" not in err

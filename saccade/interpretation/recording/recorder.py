@@ -43,8 +43,12 @@ from saccade.kernels.private_torch import (
 )
 from saccade.reading import Reading
 
-SAMPLING = "transformers.generation."
-"""Code in which softmaxes choose tokens. Following them would slow down every function of a generation."""
+NOT_FOLLOWED = ("transformers.generation.", "saccade.kernels.")
+"""Code whose softmaxes are not followed.
+
+Those of a generation choose tokens, and following them would slow down every function. Our own kernels serve attention
+that is recorded as a whole.
+"""
 
 
 def record(
@@ -279,7 +283,7 @@ class Recorder:
 
     def softmax(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None:
         """Follows a softmax, which may become attention."""
-        if frame.f_globals.get("__name__", "").startswith(SAMPLING):
+        if frame.f_globals.get("__name__", "").startswith(NOT_FOLLOWED):
             return
         inside = self._mode is not None or self._names.place(frame) is not None
         if inside and self._softmaxes.begin(args, kwargs, result):

@@ -7,7 +7,8 @@
 
 #undef fold_sum
 #undef fold_max
-#undef rest_of
+#undef first_of
+#undef put_first
 #undef softmax_heads
 #undef softmax_heads_gradient
 #undef longest_segment
@@ -15,7 +16,8 @@
 #undef put_column
 #define fold_sum NAME(fold_sum)
 #define fold_max NAME(fold_max)
-#define rest_of NAME(rest_of)
+#define first_of NAME(first_of)
+#define put_first NAME(put_first)
 #define softmax_heads NAME(softmax_heads)
 #define softmax_heads_gradient NAME(softmax_heads_gradient)
 #define longest_segment NAME(longest_segment)
@@ -43,27 +45,43 @@ INLINE vec fold_max(vec x, long heads) {
     return load(lanes);
 }
 
-/* The first `count` numbers, and `filler` in the other lanes. */
-INLINE vec rest_of(const REAL *from, long count, REAL filler) {
+/* The first `count` numbers, and `filler` in the other lanes. Reads a whole vector where there is room for one: copying
+   so few numbers takes longer. */
+INLINE vec first_of(const REAL *from, long count, long room, REAL filler) {
+    if (room >= LANES) {
+        mask_vec place;
+        for (long l = 0; l < LANES; l++) place[l] = l;
+        return choose(place < (INTEGER)count, load(from), splat(filler));
+    }
     REAL lanes[LANES];
     store(lanes, splat(filler));
     memcpy(lanes, from, count * sizeof(REAL));
     return load(lanes);
 }
 
-/* A segment of `size` numbers whose heads alternate. Scores SATURATED below the largest get no weight: it would be lost
-   in the rounding of the others. Sets *bad if a score is not finite. */
-INLINE void softmax_heads(const REAL *x, REAL *p, long size, long heads, int *bad) {
+/* Writes the first `count` numbers. Where there is room, it writes all of them: later segments overwrite the others. */
+INLINE void put_first(REAL *to, vec x, long count, long room) {
+    if (room >= LANES) store(to, x);
+    else memcpy(to, &x, count * sizeof(REAL));
+}
+
+/* A segment of `size` numbers whose heads alternate, with `room` for numbers from its beginning. Scores SATURATED below
+   the largest get no weight: it would be lost in the rounding of the others. Adds NaN to *wrong if a score is not
+   finite. */
+INLINE void softmax_heads(const REAL *x, REAL *p, long size, long room, long heads, vec *wrong) {
     const long whole = size / LANES * LANES, left = size - whole;
-    vec best = left ? rest_of(x + whole, left, NEGATIVE_INFINITY) : splat(NEGATIVE_INFINITY);
-    vec wrong = left ? rest_of(x + whole, left, 0) : splat(0), sums = {0}, zero = {0};
-    wrong -= wrong; /* NaN where a number is not finite */
+    vec rest = {0}, best = splat(NEGATIVE_INFINITY), sums = {0}, zero = {0};
+    if (left) {
+        rest = first_of(x + whole, left, room - whole, NEGATIVE_INFINITY);
+        best = rest;
+        vec finite = first_of(x + whole, left, room - whole, 0);
+        *wrong += finite - finite;
+    }
     for (long j = 0; j < whole; j += LANES) {
         vec one = load(x + j);
-        wrong += one - one;
+        *wrong += one - one;
         best = larger(one, best);
     }
-    if (total(wrong) != 0) *bad = 1;
     best = fold_max(best, heads);
     for (long j = 0; j < whole; j += LANES) {
         vec below = load(x + j) - best;
@@ -73,34 +91,28 @@ INLINE void softmax_heads(const REAL *x, REAL *p, long size, long heads, int *ba
     }
     vec last = zero;
     if (left) {
-        vec below = rest_of(x + whole, left, NEGATIVE_INFINITY) - best;
+        vec below = rest - best;
         last = choose(below > -SATURATED, exponential(larger(below, splat(-SATURATED))), zero);
         sums += last;
     }
     vec share = 1 / fold_sum(sums, heads);
     for (long j = 0; j < whole; j += LANES) store(p + j, load(p + j) * share);
-    if (left) {
-        last *= share;
-        memcpy(p + whole, &last, left * sizeof(REAL));
-    }
+    if (left) put_first(p + whole, last * share, left, room - whole);
 }
 
 /* p (g - sum p g), for each head. */
-INLINE void softmax_heads_gradient(const REAL *p, const REAL *g, REAL *out, long size, long heads) {
+INLINE void softmax_heads_gradient(const REAL *p, const REAL *g, REAL *out, long size, long room, long heads) {
     const long whole = size / LANES * LANES, left = size - whole;
     vec weight = {0}, grad = {0}, sums = {0};
     if (left) {
-        weight = rest_of(p + whole, left, 0);
-        grad = rest_of(g + whole, left, 0);
+        weight = first_of(p + whole, left, room - whole, 0);
+        grad = first_of(g + whole, left, room - whole, 0);
         sums = weight * grad;
     }
     for (long j = 0; j < whole; j += LANES) sums += load(p + j) * load(g + j);
     sums = fold_sum(sums, heads);
     for (long j = 0; j < whole; j += LANES) store(out + j, load(p + j) * (load(g + j) - sums));
-    if (left) {
-        weight *= grad - sums;
-        memcpy(out + whole, &weight, left * sizeof(REAL));
-    }
+    if (left) put_first(out + whole, weight * (grad - sums), left, room - whole);
 }
 
 INLINE long longest_segment(const int64_t *starts, long first, long last) {
@@ -120,18 +132,20 @@ INLINE void put_column(const REAL *column, REAL *to, long size, long heads) {
 /* Segments first..last-1. Returns 0, 1 if a score is not finite, -1 if out of memory. */
 int NAME(segment_forward)(const REAL *scores, const int64_t *starts, REAL *out, long heads, long mapping, long first,
                           long last) {
+    const long end = starts[last] * heads; /* other threads write behind it */
     int bad = 0;
+    vec wrong = {0};
     if (mapping == SOFTMAX && heads <= LANES && LANES % heads == 0) {
-        for (long i = first; i < last && !bad; i++) {
-            const long begin = starts[i] * heads, size = starts[i + 1] * heads - begin;
+        for (long i = first; i < last; i++) {
+            const long begin = starts[i] * heads, size = starts[i + 1] * heads - begin, room = end - begin;
             if (!size) continue;
             switch (heads) { /* known to the compiler where it matters most */
-                case 1: softmax_heads(scores + begin, out + begin, size, 1, &bad); break;
-                case 8: softmax_heads(scores + begin, out + begin, size, 8, &bad); break;
-                default: softmax_heads(scores + begin, out + begin, size, heads, &bad);
+                case 1: softmax_heads(scores + begin, out + begin, size, room, 1, &wrong); break;
+                case 8: softmax_heads(scores + begin, out + begin, size, room, 8, &wrong); break;
+                default: softmax_heads(scores + begin, out + begin, size, room, heads, &wrong);
             }
         }
-        return bad;
+        return total(wrong) != 0;
     }
     const long most = longest_segment(starts, first, last);
     REAL *column = malloc((3 * most + LANES) * sizeof(REAL));
@@ -143,25 +157,27 @@ int NAME(segment_forward)(const REAL *scores, const int64_t *starts, REAL *out, 
         for (long head = 0; head < heads; head++) {
             const long begin = starts[i] * heads + head;
             take_column(scores + begin, column, size, heads);
-            if (mapping == SOFTMAX) softmax_heads(column, weights, size, 1, &bad);
+            if (mapping == SOFTMAX) softmax_heads(column, weights, size, size, 1, &wrong);
             else normalise_row(column, NULL, weights, size, found, mapping == 2, &bad);
             put_column(weights, out + begin, size, heads);
         }
     }
     free(column);
-    return bad;
+    return bad || total(wrong) != 0;
 }
 
 /* Segments first..last-1. Returns 0, or -1 if out of memory. */
 int NAME(segment_backward)(const REAL *weights, const REAL *grad, const int64_t *starts, REAL *out, long heads,
                            long mapping, long first, long last) {
+    const long end = starts[last] * heads;
     if (mapping == SOFTMAX && heads <= LANES && LANES % heads == 0) {
         for (long i = first; i < last; i++) {
-            const long begin = starts[i] * heads, size = starts[i + 1] * heads - begin;
+            const long begin = starts[i] * heads, size = starts[i + 1] * heads - begin, room = end - begin;
+            const REAL *p = weights + begin, *g = grad + begin;
             switch (heads) {
-                case 1: softmax_heads_gradient(weights + begin, grad + begin, out + begin, size, 1); break;
-                case 8: softmax_heads_gradient(weights + begin, grad + begin, out + begin, size, 8); break;
-                default: softmax_heads_gradient(weights + begin, grad + begin, out + begin, size, heads);
+                case 1: softmax_heads_gradient(p, g, out + begin, size, room, 1); break;
+                case 8: softmax_heads_gradient(p, g, out + begin, size, room, 8); break;
+                default: softmax_heads_gradient(p, g, out + begin, size, room, heads);
             }
         }
         return 0;
@@ -176,7 +192,7 @@ int NAME(segment_backward)(const REAL *weights, const REAL *grad, const int64_t 
             const long begin = starts[i] * heads + head;
             take_column(weights + begin, p, size, heads);
             take_column(grad + begin, g, size, heads);
-            if (mapping == SOFTMAX) softmax_heads_gradient(p, g, found, size, 1);
+            if (mapping == SOFTMAX) softmax_heads_gradient(p, g, found, size, size, 1);
             else gradient_rows(p, g, found, size, 0, 1, mapping == 2);
             put_column(found, out + begin, size, heads);
         }

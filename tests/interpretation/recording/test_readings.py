@@ -6,6 +6,7 @@ from torch import nn
 
 import saccade
 from saccade import Attention, MultiHead, masks
+from saccade.layers import LSTMNLayer
 from saccade.models import RNNSearch, Transformer
 from saccade.scores import AdditiveScore, CoverageScore, ScaledDotScore
 from saccade.search import beam, greedy
@@ -118,3 +119,14 @@ def test_search_step_by_step(search, recurrent):
         steps = len(hypothesis.rows)
         torch.testing.assert_close(weights[:steps], hypothesis.weights, rtol=0, atol=1e-5)
         assert (weights[steps:] == 0).all()
+
+
+def test_the_kernel_of_an_lstmn_is_one_call() -> None:
+    layer = LSTMNLayer(input_dim=4, hidden_dim=5)
+    inputs, mask = torch.randn(2, 7, 4), torch.ones(2, 7, dtype=torch.bool)
+    with torch.no_grad(), saccade.record(layer) as trace:
+        layer(inputs, mask)
+    assert [call.weights.shape for call in trace.calls] == [(2, 1, 7, 7)]
+    assert trace.missing == []
+    earlier = trace.calls[0].weights[:, 0].sum(-1)
+    torch.testing.assert_close(earlier, torch.ones(2, 7).index_fill(1, torch.tensor([0]), 0.0))
