@@ -120,9 +120,7 @@ class Backlog:
             self._last[place] = (cache, [])
         else:
             cache = last[0]
-            if cache.grows_to(key):
-                cache.replace(key)
-            elif cache.key is not key:
+            if cache.key is not key and not cache.grow(key):
                 return False
         self._steps.append((place, run, query, mask, scale, causal, cache, sizes[1]))
         return True

@@ -35,9 +35,12 @@ class Cache:
         self.grown: Tensor | None = None
         GROWING[id(key)] = self
 
-    def grows_to(self, key: Tensor) -> bool:
-        """Whether keys, which were never changed in place, were made by appending to these."""
-        return self.grown is key and version(self.key) == self.version
+    def grow(self, key: Tensor) -> bool:
+        """Keeps keys, which were never changed in place, if they were made by appending to these."""
+        if self.grown is not key or version(self.key) != self.version:
+            return False
+        self.replace(key)
+        return True
 
     def replace(self, key: Tensor) -> None:
         """Keeps other keys, which were never changed in place and begin with these."""
@@ -56,7 +59,7 @@ class Cache:
         They were made by appending to these, or they have to be equal. On other devices than the CPU the model would
         have to wait for that.
         """
-        if self.grows_to(key):
+        if self.grown is key and version(self.key) == self.version:
             return True
         old, count = self.key, self.key.shape[-2]
         if key.shape[-2] <= count or key.dim() != old.dim() or key.dtype != old.dtype or key.device.type != "cpu":
