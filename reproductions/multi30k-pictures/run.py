@@ -30,7 +30,7 @@ SIZES = {"embedding_dim": 128, "hidden_dim": 128, "score": "additive", "input_fe
 SEEN = "text and picture"
 MODELS: dict[str, dict[str, Any]] = {
     "text alone": {},
-    SEEN: {"attention": "each", "encoders": ["recurrent", "given"]},
+    SEEN: {"attention": "each", "encoders": ["recurrent", "projected"]},
 }
 """The models, and what they have besides the sizes."""
 

@@ -6,7 +6,7 @@ from saccade.encoders.convolutional import ConvolutionalEncoder
 from saccade.encoders.embedding import EmbeddingEncoder
 from saccade.encoders.grid import GridEncoder
 from saccade.encoders.lstmn import LSTMNEncoder
-from saccade.encoders.patches import GivenEncoder, PatchEncoder
+from saccade.encoders.patches import GivenEncoder, PatchEncoder, ProjectedEncoder
 from saccade.encoders.pooled import PooledEncoder
 from saccade.encoders.pyramidal import PyramidalEncoder
 from saccade.encoders.recurrent import RecurrentEncoder
@@ -29,6 +29,7 @@ __all__ = [
     "Layout",
     "PatchEncoder",
     "PooledEncoder",
+    "ProjectedEncoder",
     "PyramidalEncoder",
     "RecurrentEncoder",
     "ResidualEncoder",

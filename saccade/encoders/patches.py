@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.attention import Attention
-from saccade.checks import check_count
+from saccade.checks import check_count, check_share
 from saccade.encoders.base import Encoder, EncoderOutput, encoders, mean_of_real
 from saccade.encoders.grid import GridEncoder, GridPositions, lines_of
 from saccade.layers import FeedForward, TransformerEncoderLayer
@@ -94,23 +94,59 @@ class GivenEncoder(Encoder):
     Shapes:
         source (batch, length, dim), mask bool (batch, length) -> states (batch, length, dim), the same, summary (batch,
         dim), their mean.
-
-    Args:
-        dim: features of the vectors.
-        normalise: brings each vector to mean 0 and variance 1. Backbones make vectors many times as long as states of
-            a text: where both are read, these would drown the text.
     """
 
-    def __init__(self, *, dim: int, normalise: bool = False) -> None:
+    def __init__(self, *, dim: int) -> None:
         super().__init__()
         check_count("dim", dim)
         self.output_dim = self.summary_dim = dim
-        self.normalise = normalise
 
     def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
-        if source.dim() != 3 or source.shape[2] != self.output_dim:
-            raise ValueError(f"source must be (batch, length, {self.output_dim}), got {tuple(source.shape)}.")
-        states = F.layer_norm(source, source.shape[2:]) if self.normalise else source
+        _check_vectors(source, self.output_dim)
+        return EncoderOutput(source, mask, mean_of_real(source, mask))
+
+    def positions(self, mask: Tensor) -> Tensor:
+        return mask.sum(dim=1)
+
+    def source_length(self, positions: int) -> int:
+        return positions
+
+
+@encoders.register("projected")
+class ProjectedEncoder(Encoder):
+    r"""Feature vectors on the scale of a text's states, for models that read both.
+
+    .. math:: h_i = \tanh(W\, \mathrm{norm}(x_i) + b)
+
+    Backbones make vectors many times as long as the states of a text, which they would drown out. They are also specific
+    enough to learn the training examples by heart: dropout counteracts that.
+
+    Shapes:
+        source (batch, length, input_dim), mask bool (batch, length) -> states (batch, length, dim), summary (batch, dim),
+        their mean.
+
+    Args:
+        input_dim: features of the vectors.
+        dim: features of the states.
+        dropout: applied to the normalised vectors and to the states.
+    """
+
+    def __init__(self, *, input_dim: int, dim: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        check_share("dropout", dropout)
+        for name, count in (("input_dim", input_dim), ("dim", dim)):
+            check_count(name, count)
+        self.input_dim = input_dim
+        self.proj = nn.Linear(input_dim, dim)
+        nn.init.xavier_uniform_(self.proj.weight)
+        nn.init.zeros_(self.proj.bias)
+        self.dropout = dropout
+        self.output_dim = self.summary_dim = dim
+
+    def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
+        _check_vectors(source, self.input_dim)
+        vectors = F.dropout(F.layer_norm(source, source.shape[2:]), self.dropout, self.training)
+        states = F.dropout(self.proj(vectors).tanh(), self.dropout, self.training)
         return EncoderOutput(states, mask, mean_of_real(states, mask))
 
     def positions(self, mask: Tensor) -> Tensor:
@@ -118,3 +154,8 @@ class GivenEncoder(Encoder):
 
     def source_length(self, positions: int) -> int:
         return positions
+
+
+def _check_vectors(source: Tensor, dim: int) -> None:
+    if source.dim() != 3 or source.shape[2] != dim:
+        raise ValueError(f"source must be (batch, length, {dim}), got {tuple(source.shape)}.")

@@ -11,7 +11,7 @@ from torch import Tensor
 from saccade.attention import Attention
 from saccade.decoders import CopyStates, Decoder, LuongDecoder, ProjectSummary, RecurrentDecoder, SourceAttentions
 from saccade.decoders.combination import CombinationName, make_combination
-from saccade.encoders import EncodedSources, Encoder, GivenEncoder, JoinedSources, RecurrentEncoder, SeveralEncoders
+from saccade.encoders import EncodedSources, Encoder, JoinedSources, RecurrentEncoder, SeveralEncoders
 from saccade.layers import RecurrentStack, TokenEmbedding, initialisation
 from saccade.layers.choices import make_score, make_selection
 from saccade.layers.recurrent import CellName
@@ -23,7 +23,7 @@ from saccade.scores import Score
 from saccade.selections import Selection
 
 AttentionName = Literal["each", "all", "hierarchical", "none"]
-EncoderName = Literal["recurrent", "convolutional", "embedding", "residual", "patches", "given"]
+EncoderName = Literal["recurrent", "convolutional", "embedding", "residual", "patches", "projected", "given"]
 
 
 @models.register("multi_source")
@@ -47,7 +47,7 @@ class MultiSource(EncoderDecoder):
         source_vocab, source_dim: of the first source, exactly one: the number of tokens, or the size of its vectors.
         other_sources: the same of each further source, as `{vocab: 5000}` or `{dim: 48}`.
         encoders: for each source "recurrent", "convolutional", "embedding" (no context); for pictures "residual",
-            "patches" or "given" (the vectors themselves, normalised). All are recurrent by default.
+            "patches", and for the vectors of a backbone "projected". All are recurrent by default.
         combination: how the final states become the decoder's first: "basic" or "child_sum".
         attention: "each" concatenates the contexts of one attention per source, "hierarchical" reads them by a second
             one, "all" attends to the states of all sources together, "none" has no attention.
@@ -117,9 +117,8 @@ class MultiSource(EncoderDecoder):
             )
 
         def other(name: Any, vocab: int | None = None, dim: int | None = None) -> Encoder:
-            chosen: Any = partial(GivenEncoder, normalise=True) if name == "given" else name
             return make_encoder(
-                chosen,
+                name,
                 vocab=vocab,
                 features=dim,
                 embedding_dim=embedding_dim,

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from saccade.encoders import Encoder, GivenEncoder, GridEncoder, encoders
 from saccade.registry import constructor_parameters, nearest
 
-PictureEncoderName = Literal["residual", "patches", "given"]
+PictureEncoderName = Literal["residual", "patches", "projected", "given"]
 PICTURE_ENCODERS: tuple[str, ...] = get_args(PictureEncoderName)
 
 
@@ -20,7 +20,8 @@ def make_picture_encoder(
     other encoder is returned unchanged.
 
     Args:
-        encoder: "residual" or "patches", for the patches of pictures; "given", for vectors that are read as they are.
+        encoder: "residual" or "patches", for the patches of pictures; "projected", for other vectors; "given", for vectors that
+            are read as they are.
         features: of a vector of the source.
         dim: features of the annotations, unless they are given.
         dropout: of "patches".

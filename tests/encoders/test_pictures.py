@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from saccade.encoders import GivenEncoder, PatchEncoder, ResidualEncoder
+from saccade.encoders import GivenEncoder, PatchEncoder, ProjectedEncoder, ResidualEncoder
 from saccade.encoders.grid import GridPositions, from_patches
 from saccade.fields.image import to_patches
 from saccade.models.picture_encoders import make_picture_encoder
@@ -70,10 +70,25 @@ def test_given_vectors_stay_as_they_are() -> None:
         encoder(source[..., :3], mask)
 
 
+def test_projected_vectors_have_the_scale_of_states() -> None:
+    source, mask = torch.randn(2, 5, 7), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    encoder = ProjectedEncoder(input_dim=7, dim=4, dropout=0.5).eval()
+    found = encoder(source, mask)
+    assert found.states.shape == (2, 5, 4)
+    assert found.states.abs().max() < 1
+    torch.testing.assert_close(encoder(100 * source, mask).states, found.states, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(found.summary[1], found.states[1, :3].mean(0))
+    assert encoder.positions(mask).tolist() == [5, 3]
+    assert (encoder.train()(source, mask).states == 0).any()
+    with pytest.raises(ValueError, match=r"\(batch, length, 7\)"):
+        encoder(source[..., :3], mask)
+
+
 def test_encoders_by_name_take_the_patch_of_the_field() -> None:
     assert make_picture_encoder("residual", features=48, dim=10).patch == 4
     assert make_picture_encoder("patches", features=48, dim=12).patch == 4
     assert make_picture_encoder("given", features=50, dim=12).output_dim == 50
+    assert make_picture_encoder("projected", features=50, dim=12, dropout=0.3).dropout == 0.3
     with pytest.raises(ValueError, match="patches of 3 colours"):
         make_picture_encoder("residual", features=50, dim=10)
     with pytest.raises(ValueError, match="must be the field image"):

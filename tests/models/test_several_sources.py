@@ -260,7 +260,7 @@ def test_long_vectors_of_a_picture_do_not_drown_the_text():
         source_vocab=13,
         target_vocab=11,
         other_sources=[{"dim": 7}],
-        encoders=["recurrent", "given"],
+        encoders=["recurrent", "projected"],
         embedding_dim=5,
         hidden_dim=6,
         num_layers=1,
