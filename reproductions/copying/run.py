@@ -51,7 +51,7 @@ def pretokenised(times: int) -> dict[str, Any]:
 
 
 CORPORA = {
-    "geography": Corpus("text to SQL, geography", text2sql("geography"), pretokenised(10), "exact_match", 400),
+    "geography": Corpus("text to SQL, geography", text2sql("geography"), pretokenised(10), "exact_match", 1500),
     "django": Corpus(
         "text to code, Django", django, pretokenised(5), "exact_match", 1500, "exact 62.3 (LPN), not scaled"
     ),
@@ -66,7 +66,7 @@ CORPORA = {
     "aeslc": Corpus(
         "subjects of e-mails, AESLC", aeslc, {"class": "word", "vocab_size": 5000, "lowercase": True}, "rouge_l", 800
     ),
-    "advising": Corpus("text to SQL, advising", text2sql("advising"), pretokenised(10), "exact_match", 600),
+    "advising": Corpus("text to SQL, advising", text2sql("advising"), pretokenised(10), "exact_match", 1500),
 }
 
 

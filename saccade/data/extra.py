@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
 
 
@@ -17,3 +18,17 @@ def required(module: str, extra: str = "train") -> Any:
         message = f'This needs the library {library!r}: pip install "saccade[{extra}]"'
         raise ModuleNotFoundError(message, name=library) from None
     return importlib.import_module(module)
+
+
+def start_ray() -> Any:
+    """Connects to the Ray cluster that `RAY_ADDRESS` names or that runs on this machine, or starts one here."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ray = required("ray", "ray")
+    try:
+        ray.init(log_to_driver=False, logging_level="WARNING", include_dashboard=False)
+    except Exception as error:  # Ray raises plain exceptions
+        raise OSError(
+            f"Ray did not start: {str(error).strip() or type(error).__name__} The folder session_latest/logs of Ray's "
+            "temporary files has the reason; try `ray start --head`, or do without --engine ray."
+        ) from error
+    return ray

@@ -118,12 +118,12 @@ class ProjectedEncoder(Encoder):
 
     .. math:: h_i = \tanh(W\, \mathrm{norm}(x_i) + b)
 
-    Backbones make vectors many times as long as the states of a text, which they would drown out. They are also specific
-    enough to learn the training examples by heart: dropout counteracts that.
+    Backbones make vectors many times as long as the states of a text, which they would drown out. They also identify
+    each training example, so that a model may learn it by heart: dropout counteracts that.
 
     Shapes:
-        source (batch, length, input_dim), mask bool (batch, length) -> states (batch, length, dim), summary (batch, dim),
-        their mean.
+        source (batch, length, input_dim), mask bool (batch, length) -> states (batch, length, dim), summary (batch,
+        dim), their mean.
 
     Args:
         input_dim: features of the vectors.

@@ -20,8 +20,8 @@ def make_picture_encoder(
     other encoder is returned unchanged.
 
     Args:
-        encoder: "residual" or "patches", for the patches of pictures; "projected", for other vectors; "given", for vectors that
-            are read as they are.
+        encoder: "residual" or "patches", for the patches of pictures; "projected", for other vectors; "given", for
+            vectors that are read as they are.
         features: of a vector of the source.
         dim: features of the annotations, unless they are given.
         dropout: of "patches".

@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from saccade.checks import check_count
-from saccade.data.extra import required
+from saccade.data.extra import required, start_ray
 from saccade.serving.app import make_app
 from saccade.serving.settings import Settings
 
@@ -67,10 +67,9 @@ def serve_on_ray(deployment: Any, *, host: str, port: int) -> None:
 
     Uses the cluster that `RAY_ADDRESS` names or that runs on this machine; otherwise starts one on this machine.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ray, serve = required("ray", "ray"), required("ray.serve", "ray")
+    serve = required("ray.serve", "ray")
     leave = threading.Event()
-    ray.init(log_to_driver=False, logging_level="WARNING", include_dashboard=False)
+    ray = start_ray()
     for number in (signal.SIGTERM, signal.SIGINT):  # after Ray has set handlers of its own
         signal.signal(number, lambda *_: leave.set())
     try:

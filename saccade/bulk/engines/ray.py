@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +11,7 @@ from saccade.bulk.engines.base import Engine, engines
 from saccade.bulk.job import BulkJob
 from saccade.bulk.manifest import Done
 from saccade.data.errors import DataError
-from saccade.data.extra import required
+from saccade.data.extra import required, start_ray
 from saccade.data.readers import FilePart
 
 
@@ -25,11 +24,10 @@ class Ray(Engine):
     """
 
     def run(self, job: BulkJob, blocks: Sequence[Block]) -> Iterator[Done]:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         ray, data = required("ray", "ray"), required("ray.data", "ray")
         started = not ray.is_initialized()
         if started:
-            ray.init(log_to_driver=False, logging_level="WARNING", include_dashboard=False)
+            start_ray()
         try:
             data.DataContext.get_current().enable_progress_bars = False
             count = min(self.workers or int(ray.cluster_resources().get("CPU", 1)), len(blocks))
