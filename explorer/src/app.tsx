@@ -163,7 +163,7 @@ function precision(levels: number): string {
   const share = ((100 / levels) * (1 + 0.25 / levels)).toPrecision(2);
   if (levels > 255) return "Weights are stored in 16 bits: the numbers are exact to four digits.";
   const bits = levels === 255 ? "8 bits" : `${levels + 1} levels, to keep the file small`;
-  return `Weights are stored in ${bits}: at most ${share} % of a row's largest weight off, and less for small weights.`;
+  return `Weights are stored in ${bits}: the error is at most ${share} % of a row's largest weight, and less for small weights.`;
 }
 
 function Eye() {

@@ -163,8 +163,8 @@ function Answered({ added, codes, removed, outcome, choose, restore }: AnswerPro
       </h2>
       <p class="faint">
         {removed.size > 0
-          ? "Without the removed codes, if the model attended to the others as it did."
-          : "Bars to the right speak for it, to the left against it. Click a code to remove it."}{" "}
+          ? "Without the removed codes, assuming that the attention to the others stays the same."
+          : "Bars to the right count for it, bars to the left against it. Click a code to remove it."}{" "}
         Without any code: {signed(added.bias[outcome]!)}.
       </p>
     </div>
@@ -305,7 +305,7 @@ function draw(scene: Scene) {
 registerView({
   name: "visits",
   title: "Timeline",
-  hint: "The visits of a patient, and what each code speaks for or against.",
+  hint: "The visits of a patient, and how each code counts for or against the outcome.",
   accepts: (_rows, cols) => cols.kind === "visits",
   Component: Timeline,
   draw,
