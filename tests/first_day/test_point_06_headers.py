@@ -200,3 +200,14 @@ def test_columns_of_a_run_that_another_file_lacks(train, work, call) -> None:
     code, _, err = call("evaluate", "run", "--data", "named.jsonl")
     assert code == 2
     assert "have names: give them in place of numbers, as --columns source=COLUMN,target=COLUMN." in err
+
+
+def test_the_advice_keeps_columns_that_are_read_as_one_text(train, call, work) -> None:
+    rows = [(latin, f"T{number % 3}", cyrillic) for number, (latin, cyrillic) in enumerate(PAIRS)]
+    write(work / "three.tsv", rows)
+    write(work / "head.tsv", [("name", "tag", "written"), *rows])
+    assert train("--data.columns", "source=0+1,target=2", data="three.tsv")[0] == 0
+    code, _, err = call("evaluate", "run", "--data", "head.tsv")
+    assert code == 0
+    assert "looks like a header" in err
+    assert "Name the columns, as --columns source=name+tag,target=written" in err

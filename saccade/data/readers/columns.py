@@ -79,10 +79,11 @@ class Columns:
 
     def example_named(self, header: Sequence[str], rows: Sequence[Sequence[Any]] = ()) -> str:
         """How to name the columns of a header: those given by number, or else the likeliest, given the first rows."""
-        places = [column for role in self.required for column in parts((self.given or {}).get(role, ""))]
-        known = [header[place] for place in places if isinstance(place, int) and place < len(header)]
-        named = len(known) == len(self.required)
-        return self.example(known if named else list(self.likely(header, rows).values()))
+        several = [parts((self.given or {}).get(role, "")) for role in self.required]
+        numbered = all(isinstance(place, int) and place < len(header) for place in itertools.chain(*several))
+        if not numbered:
+            return self.example(list(self.likely(header, rows).values()))
+        return self.example(["+".join(header[int(place)] for place in each) for each in several])
 
     def likely(self, header: Sequence[str], rows: Sequence[Sequence[Any]] = ()) -> dict[str, str]:
         """The likely column of each role that must have one."""
