@@ -49,6 +49,8 @@ class Described:
     module: str
     doc: str
     parameters: dict[str, Parameter]
+    usual_classes: dict[str, str] = field(default_factory=dict)
+    """The classes of arguments that are given without one, where no default says so."""
 
     @property
     def summary(self) -> str:
@@ -210,7 +212,15 @@ def _registered(statement: ast.ClassDef, path: Path) -> Iterator[tuple[str, str,
 
 def _describe(statement: ast.ClassDef, path: Path) -> Described:
     doc = inspect.cleandoc(ast.get_docstring(statement, clean=False) or "")
-    return Described(statement.name, _dotted(path), doc, _parameters(statement, path))
+    return Described(statement.name, _dotted(path), doc, _parameters(statement, path), _usual_classes(statement))
+
+
+def _usual_classes(statement: ast.ClassDef) -> dict[str, str]:
+    for inner in statement.body:
+        if isinstance(inner, ast.Assign) and ast.unparse(inner.targets[0]) == "usual_classes":
+            found: dict[str, str] = ast.literal_eval(inner.value)
+            return found
+    return {}
 
 
 def _parameters(statement: ast.ClassDef, path: Path) -> dict[str, Parameter]:

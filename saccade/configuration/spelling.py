@@ -158,7 +158,8 @@ def _arguments(
     for name, value in given.items():
         parameter = member.parameters.get(name) if isinstance(name, str) else None
         if parameter is not None:
-            usual = parameter.default if isinstance(parameter.default, str) and parameter.literal else None
+            default = parameter.default if isinstance(parameter.default, str) and parameter.literal else None
+            usual = member.usual_classes.get(parameter.name, default)
             yield from _values(_parsed(parameter.annotation), value, f"{where}.{name}", usual, depth + 1)
         elif name != "class":
             required = {n: p.required for n, p in member.parameters.items()}

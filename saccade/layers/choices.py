@@ -16,6 +16,13 @@ from saccade.selections import Selection, selections
 def make_score(score: str | Score | functools.partial[Score], **sizes: Any) -> Score:
     """Builds a score from a name or `partial`, adding those `sizes` that it accepts and lacks; copies an instance."""
     made: Score = make_member(score, scores, Score, sizes)
+    query_dim, key_dim = sizes.get("query_dim"), sizes.get("key_dim")
+    if made.same_features and query_dim != key_dim and None not in (query_dim, key_dim):
+        name = score if isinstance(score, str) else type(made).__name__
+        raise ValueError(
+            f"score: {name} compares queries and keys feature by feature, but here queries have {query_dim} features "
+            f"and keys {key_dim}: choose bilinear or additive."
+        )
     return made
 
 

@@ -60,6 +60,9 @@ class Score(nn.Module):
     query_free: bool = False
     """Whether the query is ignored, so that `attention(None, keys)` pools the keys."""
 
+    same_features: bool = False
+    """Whether queries and keys are compared feature by feature, and so must have the same size."""
+
     appendable: bool = True
     """Whether keys that are appended later can be prepared on their own."""
 

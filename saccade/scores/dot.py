@@ -19,6 +19,8 @@ class DotScore(Score):
         state \bar h_s.
     """
 
+    same_features = True
+
     def as_dot_product(self, query: Tensor, prepared: Prepared) -> DotProduct:
         check_same_features(query, prepared, self)
         return DotProduct(query, prepared, self.scale(query.shape[-1]))

@@ -30,6 +30,8 @@ class KernelScore(Score):
 
     default_selection = "relu_normalized"
 
+    same_features = True
+
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:
         return positive_features(keys)
 

@@ -31,6 +31,8 @@ class NegativeDistanceScore(Score):
         Nadaraya (1964), Watson (1964), with a Gaussian kernel; sigma is `bandwidth`.
     """
 
+    same_features = True
+
     def __init__(self, *, bandwidth: float = 1.0) -> None:
         super().__init__()
         if not bandwidth > 0:

@@ -37,6 +37,7 @@ def test_members_are_those_of_the_registries(plural) -> None:
         assert (found.name, found.module) == (member.__name__, member.__module__)
         assert found.doc == inspect.getdoc(member)
         assert found.signature == describe(member)
+        assert found.usual_classes == getattr(member, "usual_classes", {})
         for parameter in constructor_parameters(member).values():
             read = found.parameters[parameter.name]
             assert read.required == (parameter.default is parameter.empty)

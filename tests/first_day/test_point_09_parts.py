@@ -254,3 +254,21 @@ def test_columns_without_roles_get_those_of_the_task(config, given, advice, call
     code, _, err = call("validate", config, "--data.columns", given)
     assert code == 2
     assert f"data: --data.columns takes roles with their columns, as {advice}; got {given!r}." in err
+
+
+def test_a_target_without_a_class_is_checked_with_all_the_rest(call) -> None:
+    wrong = ["--task.target.tokeniser", "wrd", "--trainer.optimiser", "adamm"]
+    code, _, err = call("validate", "translation/rnnsearch-small", *wrong)
+    assert code == 2
+    assert "2 problems" in err
+    assert "task.target.tokeniser: unknown tokeniser 'wrd'. Did you mean 'word'?" in err
+    assert "trainer.optimiser: unknown optimiser 'adamm'" in err
+
+
+@pytest.mark.parametrize("score", ["dot", "scaled_dot", "{class: cosine}"])
+def test_a_score_that_does_not_fit_the_sizes_is_known_before_training(score, call) -> None:
+    code, _, err = call("validate", "translation/rnnsearch-small", "--model.score", score)
+    assert code == 2
+    assert "compares queries and keys feature by feature" in err
+    assert "queries have 128 features and keys 256: choose bilinear or additive." in err
+    assert call("validate", "translation/rnnsearch-small", "--model.score", "bilinear")[0] == 0
