@@ -236,7 +236,7 @@ class Loop:
             record = {"split": "valid", "step": position.step, **scores}
             self.log.write({**record, "seconds": round(position.seconds, 3)})
         self.processes.track({f"valid/{name}": value for name, value in scores.items()}, position.step)
-        self.progress.validation(position.step, scores, improved)
+        self.progress.validation(position.step, scores, self.trainer.metric if improved else None)
 
     def _save(self) -> None:
         self.position.seconds = time.monotonic() - self._clock

@@ -38,8 +38,8 @@ class Progress:
     def step(self, report: StepReport) -> None:
         """After each training step."""
 
-    def validation(self, step: int, scores: dict[str, float], improved: bool) -> None:
-        """After each validation."""
+    def validation(self, step: int, scores: dict[str, float], best: str | None) -> None:
+        """After each validation; `best` is the figure that decides, if it is the best so far."""
 
     def say(self, text: str) -> None:
         """One line of text."""
@@ -68,8 +68,8 @@ class PlainProgress(Progress):
                 f"learning rate {report.learning_rate:.3g}  {self._recent.speed}{left}"
             )
 
-    def validation(self, step: int, scores: dict[str, float], improved: bool) -> None:
-        self.say(f"step {step}  validation: {describe_scores(scores)}{'  (best so far)' if improved else ''}")
+    def validation(self, step: int, scores: dict[str, float], best: str | None) -> None:
+        self.say(f"step {step}  validation: {describe_scores(scores)}{_praise(best)}")
 
     def say(self, text: str) -> None:
         print(text, file=self.stream, flush=True)
@@ -114,10 +114,10 @@ class BarProgress(Progress):
         self._bar.refresh()
         self._refreshed = time.monotonic()
 
-    def validation(self, step: int, scores: dict[str, float], improved: bool) -> None:
+    def validation(self, step: int, scores: dict[str, float], best: str | None) -> None:
         text = describe_scores(scores)
         self._bar.update(self._task, scores=text)
-        self.say(f"step {step}  validation: {text}{'  (best so far)' if improved else ''}")
+        self.say(f"step {step}  validation: {text}{_praise(best)}")
 
     def say(self, text: str) -> None:
         self._bar.console.print(text, markup=False, highlight=False)
@@ -172,3 +172,7 @@ def make_progress(*, every: int, unit: str, main: bool) -> Progress:
 def describe_scores(scores: dict[str, float]) -> str:
     """Names and values in one line."""
     return "  ".join(f"{name} {value:.4g}" for name, value in scores.items())
+
+
+def _praise(best: str | None) -> str:
+    return "" if best is None else f"  (best {best} so far)"

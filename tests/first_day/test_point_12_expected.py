@@ -25,7 +25,7 @@ def test_aer_decides(train, work, call) -> None:
         config="translation/rnnsearch-supervised",
     )
     assert code == 0, err
-    assert "(best so far)" in err
+    assert "(best aer so far)" in err
     out = call("evaluate", "run", "--data", "linked.tsv", "--json")[1]
     found = json.loads(out)["figures"]["aer"]
     assert 0 <= found <= 100

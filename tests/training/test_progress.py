@@ -13,10 +13,10 @@ def test_plain_lines_come_every_so_many_steps():
     progress.step(REPORT._replace(step=29))
     assert out.getvalue() == ""
     progress.step(REPORT)
-    progress.validation(30, {"loss": 2.5, "bleu": 31.25}, improved=True)
+    progress.validation(30, {"loss": 2.5, "bleu": 31.25}, best="bleu")
     assert out.getvalue() == (
         "step 30  epoch 2  loss 3.1416  learning rate 0.0005  1,800 tokens/s  1:02:03 left\n"
-        "step 30  validation: loss 2.5  bleu 31.25  (best so far)\n"
+        "step 30  validation: loss 2.5  bleu 31.25  (best bleu so far)\n"
     )
 
 
@@ -24,7 +24,7 @@ def test_the_bar_shows_loss_speed_time_left_and_scores():
     out = io.StringIO()
     progress = BarProgress(console=Console(file=out, force_terminal=True, width=150, color_system=None))
     progress.step(REPORT)
-    progress.validation(30, {"bleu": 31.25}, improved=False)
+    progress.validation(30, {"bleu": 31.25}, best=None)
     progress._refreshed = 0.0
     progress.step(REPORT._replace(step=31, loss=2.0, tokens=300, seconds=0.1667))
     progress.close()
