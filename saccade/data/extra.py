@@ -27,8 +27,14 @@ def start_ray() -> Any:
     try:
         ray.init(log_to_driver=False, logging_level="WARNING", include_dashboard=False)
     except Exception as error:  # Ray raises plain exceptions
+        reason = (str(error).strip() or type(error).__name__).rstrip(".")
+        address = os.environ.get("RAY_ADDRESS")
+        if address:
+            raise OSError(
+                f"Cannot use the Ray cluster RAY_ADDRESS={address!r}: {reason}. Correct it, or unset it."
+            ) from error
         raise OSError(
-            f"Ray did not start: {str(error).strip() or type(error).__name__} The folder session_latest/logs of Ray's "
-            "temporary files has the reason; try `ray start --head`, or do without --engine ray."
+            f"Ray did not start: {reason}. The folder session_latest/logs of Ray's temporary files has the cause; or "
+            "do without --engine ray."
         ) from error
     return ray

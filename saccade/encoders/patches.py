@@ -1,4 +1,4 @@
-"""Pictures as sequences of patches, and vectors as they are."""
+"""Pictures as sequences of patches, and other vectors, projected or as they are."""
 
 from __future__ import annotations
 
@@ -134,8 +134,8 @@ class ProjectedEncoder(Encoder):
     def __init__(self, *, input_dim: int, dim: int, dropout: float = 0.0) -> None:
         super().__init__()
         check_share("dropout", dropout)
-        for name, count in (("input_dim", input_dim), ("dim", dim)):
-            check_count(name, count)
+        check_count("input_dim", input_dim, least=2)  # the norm of a single number is 0
+        check_count("dim", dim)
         self.input_dim = input_dim
         self.proj = nn.Linear(input_dim, dim)
         nn.init.xavier_uniform_(self.proj.weight)

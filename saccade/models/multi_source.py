@@ -47,7 +47,8 @@ class MultiSource(EncoderDecoder):
         source_vocab, source_dim: of the first source, exactly one: the number of tokens, or the size of its vectors.
         other_sources: the same of each further source, as `{vocab: 5000}` or `{dim: 48}`.
         encoders: for each source "recurrent", "convolutional", "embedding" (no context); for pictures "residual",
-            "patches", and for the vectors of a backbone "projected". All are recurrent by default.
+            "patches", and for the vectors of a backbone "projected" or "given" (as they are). All are recurrent by
+            default.
         combination: how the final states become the decoder's first: "basic" or "child_sum".
         attention: "each" concatenates the contexts of one attention per source, "hierarchical" reads them by a second
             one, "all" attends to the states of all sources together, "none" has no attention.

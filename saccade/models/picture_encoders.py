@@ -24,7 +24,7 @@ def make_picture_encoder(
             vectors that are read as they are.
         features: of a vector of the source.
         dim: features of the annotations, unless they are given.
-        dropout: of "patches".
+        dropout: of "patches" and "projected".
     """
     if isinstance(encoder, Encoder):
         return encoder

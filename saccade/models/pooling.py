@@ -38,7 +38,8 @@ class AttentionPooling(PooledEncoder):
     Args:
         vocab, dim: give exactly one: the number of tokens, or the size of the feature vectors.
         encoder: "birnn" or "rnn" (GRUs), "bilstm", "lstm", "lstmn", "convolutional", "embedding" (no context); for
-            pictures "residual" or "patches"; "given" pools feature vectors as they are; or any `Encoder`.
+            pictures "residual" or "patches"; "given" pools feature vectors as they are, "projected" a layer
+            over them; or any `Encoder`.
         pooling: "attention", or the "average" or "max" of the states, without attention.
         score, selection: the score and selection of the attention, each a short name or an instance.
         num_queries: M, how many things to look for.

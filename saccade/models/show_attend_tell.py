@@ -45,7 +45,7 @@ class ShowAttendTell(EncoderDecoder):
     Args:
         source_dim: features of a vector of the source.
         encoder: "residual" (a small convolutional network), "patches" (a small Vision Transformer), "given" (the
-            vectors themselves are the annotations), or any `Encoder`.
+            vectors themselves are the annotations), "projected" (a layer over them), or any `Encoder`.
         annotation_dim: features of an annotation, unless they are given.
         alignment_dim: of the score's hidden layer; hidden_dim by default.
         score, selection: of the attention, each a short name or an instance; additive and softmax, or hard, in the

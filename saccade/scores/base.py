@@ -81,6 +81,7 @@ class Score(nn.Module):
         keep_declared(cls, "inner_product_scale", computes, otherwise=Score.inner_product_scale)
         keep_declared(cls, "hidden_layer", computes, otherwise=Score.hidden_layer)
         keep_declared(cls, "along", computes, otherwise=Score.along)
+        keep_declared(cls, "same_features", computes)
 
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:
         """Computes the query-independent half, once per memory.

@@ -25,6 +25,8 @@ class CosineScore(DotScore):
         Graves et al. (2014), arXiv:1410.5401, equation 6.
     """
 
+    same_features = True
+
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:
         return F.normalize(keys, dim=-1, eps=SMALLEST_NORM)
 

@@ -28,7 +28,7 @@ from saccade.tasks.continuing import ADDED, ContinuationOptions, continue_texts
 from saccade.tasks.explained_texts import ExplainedTexts, reader_of
 from saccade.tasks.guessing import fill_blanks, guesses, summed_over_texts
 from saccade.tasks.metric_names import LanguageModellingMetric
-from saccade.tasks.reading_texts import Tokens, in_lanes, read_lanes
+from saccade.tasks.reading_texts import Tokens, in_lanes, lane_start, read_lanes
 from saccade.tasks.scored_texts import Scored, by_frequency, measured
 
 
@@ -151,7 +151,8 @@ class LanguageModelling(ExplainedTexts):
             return [Tokens.joined(list(islice(several, len(own)))) for own in rows]
         texts = [self.rows(example)[0]["text"] for example in examples]
         groups = in_lanes(list(map(len, texts)), together)
-        lanes = [[BOS, *chain.from_iterable(texts[number] for number in group)] for group in groups]
+        begin = lane_start(sum(map(len, texts)))
+        lanes = [[begin, *chain.from_iterable(texts[number] for number in group)] for group in groups]
         found: list[Tokens] = []
         for group, read in zip(
             groups, read_lanes(model, lanes, piece=piece, together=together, cache=cache), strict=True

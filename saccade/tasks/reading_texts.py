@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from saccade.data.special import PAD
+from saccade.data.special import BOS, EOS, PAD
 from saccade.evaluation.neural_cache import NeuralCache, Remembered
 from saccade.models import LanguageModel
 from saccade.tasks.guessing import guesses
@@ -105,8 +105,17 @@ def repeats(tokens: Sequence[int]) -> list[bool]:
     return found
 
 
+def lane_start(total: int) -> int:
+    """The token before a lane of a text with so many tokens.
+
+    A long text is in lanes, each after the end of another text. The start token would mislead a model there: training
+    reads a whole corpus as one text and shows it only once. Whether a lane is read here or by a worker must not matter.
+    """
+    return EOS if total > LANE // 2 else BOS
+
+
 def in_lanes(lengths: Sequence[int], most: int) -> list[list[int]]:
-    """Texts of these lengths in up to `most` lanes of neighbours, each long enough to forget how it started."""
+    """Texts of these lengths in up to `most` lanes of neighbours, each long enough for its start not to matter."""
     total = sum(lengths)
     count = max(1, min(most, total // LANE, len(lengths)))
     lanes: list[list[int]] = [[] for _ in range(count)]

@@ -225,6 +225,7 @@ class Loop:
         position.seconds = time.monotonic() - self._clock
         position.scores, position.validated, position.pending = scores, position.step, False
         improved = validation.better(scores, position.best_scores)
+        tied = (position.best_scores or {}).get(self.trainer.metric) == scores[self.trainer.metric]
         if improved:
             position.best_step, position.best_scores = position.step, scores
             position.best_score = scores[self.trainer.metric]
@@ -236,7 +237,7 @@ class Loop:
             record = {"split": "valid", "step": position.step, **scores}
             self.log.write({**record, "seconds": round(position.seconds, 3)})
         self.processes.track({f"valid/{name}": value for name, value in scores.items()}, position.step)
-        self.progress.validation(position.step, scores, self.trainer.metric if improved else None)
+        self.progress.validation(position.step, scores, ("loss" if tied else self.trainer.metric) if improved else None)
 
     def _save(self) -> None:
         self.position.seconds = time.monotonic() - self._clock

@@ -21,5 +21,11 @@ def test_ray_that_does_not_start_says_where_to_look(monkeypatch):
     ray = ModuleType("ray")
     ray.init = init
     monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(OSError, match=r"Ray did not start: The current node timed out during startup\. The folder"):
+        start_ray()
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    with pytest.raises(
+        OSError, match=r"RAY_ADDRESS='10.0.0.1:6379': The current node .* startup\. Correct it, or unset"
+    ):
         start_ray()

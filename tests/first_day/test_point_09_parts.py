@@ -4,12 +4,14 @@ import re
 from functools import partial
 
 import pytest
+from torch import nn
 
 import saccade
 from saccade.configuration import ConfigError
 from saccade.fields import Text
 from saccade.models import RNNSearch
 from saccade.runs.plan import Plan
+from saccade.scores import DotScore
 from saccade.selections import TopK
 from saccade.tasks import Generation
 from saccade.training import Trainer
@@ -272,3 +274,17 @@ def test_a_score_that_does_not_fit_the_sizes_is_known_before_training(score, cal
     assert "compares queries and keys feature by feature" in err
     assert "queries have 128 features and keys 256: choose bilinear or additive." in err
     assert call("validate", "translation/rnnsearch-small", "--model.score", "bilinear")[0] == 0
+
+
+class KeysProjected(DotScore):
+    def __init__(self, *, query_dim: int, key_dim: int) -> None:
+        super().__init__()
+        self.proj = nn.Linear(key_dim, query_dim)
+
+    def prepare(self, keys, *, mask=None, start=0):
+        return self.proj(keys)
+
+
+def test_a_dot_product_that_projects_its_keys_fits_all_sizes() -> None:
+    model = RNNSearch(source_vocab=9, target_vocab=9, embedding_dim=4, hidden_dim=6, score=partial(KeysProjected))
+    assert isinstance(model.decoder.attention.score, KeysProjected)

@@ -10,7 +10,7 @@ import torch
 import saccade
 from saccade.artifacts import ArtifactError
 from saccade.data.contiguous import CARRIED
-from saccade.data.special import BOS
+from saccade.data.special import BOS, EOS
 from saccade.fields import Text
 from saccade.models import LSTMLanguageModel, LSTMNLanguageModel, PointerSentinel
 from saccade.tasks import LanguageModelling, reading_texts
@@ -31,9 +31,9 @@ def make(max_length=5):
     return task, task.build(LSTMLanguageModel, dim=11, num_layers=2).eval()
 
 
-def log_probs(task, model, several):
+def log_probs(task, model, several, begin=BOS):
     """Of every token of all texts, read as one."""
-    ids = [BOS, *(token for text in several for token in task.rows({"text": text})[0]["text"])]
+    ids = [begin, *(token for text in several for token in task.rows({"text": text})[0]["text"])]
     tokens = torch.tensor([ids])
     found = model.head.logits(model(tokens, tokens > 0))[0].log_softmax(-1)
     return found[:-1].gather(1, tokens[0, 1:, None])[:, 0].detach()
@@ -62,14 +62,13 @@ def test_scores_are_those_of_the_texts_in_order(monkeypatch) -> None:
     for answer, start, end in zip(found, [0, *ends], ends, strict=False):
         assert answer.value == pytest.approx(float(wanted[start:end].sum()), rel=1e-5)
         assert answer.details["tokens"] == end - start
-    monkeypatch.setattr(
-        reading_texts, "LANE", 8
-    )  # as if the texts were long: now they start from nothing here and there
+    # As if the texts were long: now they start here and there, after the end of another text.
+    monkeypatch.setattr(reading_texts, "LANE", 8)
     lanes = task.predict(model, several, score=True, batch_size=3)
     groups = reading_texts.in_lanes([len(text.split()) + 1 for text in several], 3)
     assert len(groups) == 3
     assert [number for group in groups for number in group] == list(range(7))
-    apart = torch.cat([log_probs(task, model, [several[number] for number in group]) for group in groups])
+    apart = torch.cat([log_probs(task, model, [several[number] for number in group], EOS) for group in groups])
     assert sum(answer.value for answer in lanes) == pytest.approx(float(apart.sum()), rel=1e-5)
 
 
