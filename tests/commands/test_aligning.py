@@ -181,11 +181,11 @@ def test_options_reach_the_alignment(run, call, texts) -> None:
         (["{run}", "{given}", "--reverse-model", "{run}", "--symmetrise", "onion"], "Did you mean 'union'"),
         (["{run}", "{given}", "--choose", "a,b"], "--choose takes two texts and their links"),
         (["{run}", "{given}", "--gold", "{texts}/short"], "short, line 1: 'x' is not a link"),
-        (["{run}", "{given}", "--gold", "{texts}/few.talp"], "few.talp has alignments of 1 sentence pairs, not of 3"),
+        (["{run}", "{given}", "--gold", "{texts}/few.talp"], "few.talp has alignments of 1 sentence pair, not of 3"),
         (["{run}", "{given}", "--gold", "{texts}/gold.talp", "--subwords"], "--subwords does not apply"),
         (
             ["--score", "{texts}/few.talp", "--gold", "{texts}/gold.talp"],
-            "few.talp has alignments of 1 sentence pairs, not of 3",
+            "few.talp has alignments of 1 sentence pair, not of 3",
         ),
         (["{run}", "--source", "{texts}/none", "--target", "{texts}/none"], "none is empty"),
         (["{run}", "--source", "{texts}/bad", "--target", "{texts}/bad"], "bad, line 1"),

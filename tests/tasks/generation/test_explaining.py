@@ -174,7 +174,7 @@ def test_what_cannot_be_explained_is_named() -> None:
         ("There is nothing to explain", [], None, {}),
         ("source of input 2 is empty", ["a", " "], None, {}),
         ("target of input 1 is empty", ["a"], [""], {}),
-        ("2 inputs and 1 gold", SOURCES, TARGETS, {"gold": [[]]}),
+        ("inputs 2, alignments 1", SOURCES, TARGETS, {"gold": [[]]}),
         ("give the targets", SOURCES, None, {"gold": [[], []]}),
         ("beam changes the search, but the targets are given", SOURCES, TARGETS, {"beam": 2}),
         ("no option 'beems'.* 'beam'", SOURCES, None, {"beems": 2}),
