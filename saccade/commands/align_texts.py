@@ -182,7 +182,7 @@ def _chosen(run: Run, files: str, of_gold: dict[str, Any], sink: Any, *, turned:
         gold = [Alignment(*(frozenset((t, s) for s, t in links) for links in each)) for each in gold]
     choice, aer = best_choice(run.task, run.model, pairs, gold, sink=sink)
     head = "the mean of heads" if choice.head is None else f"head {choice.head}"
-    print(f"{run.folder}: layer {choice.layer}, {head}, shift {choice.shift}: AER {aer:.4f}", file=sys.stderr)
+    print(f"{run.folder}: layer {choice.layer}, {head}, shift {choice.shift}: AER {100.0 * aer:.2f}", file=sys.stderr)
     return choice
 
 

@@ -88,6 +88,11 @@ def show_member(name: str) -> None:
         hint = "" if close is None else f" Did you mean {close!r}?"
         if os.path.isfile(os.path.join(name, "config.yaml")):
             raise ValueError(f"{name} is a run: {os.path.join(name, 'README.md')} describes it.")
+        if name in shipped():
+            raise ValueError(
+                f"{name} is a configuration: saccade copy {name} my.yaml copies it to read and edit, and saccade train "
+                f"{name} --help explains its arguments."
+            )
         raise ValueError(f"No member is called {name!r}.{hint} `saccade list` lists all of them.")
     for number, (kind, short, member) in enumerate(found):
         if number:

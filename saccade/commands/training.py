@@ -66,9 +66,10 @@ def train_model(
         raise ConfigError("--folds needs --output and does not take --resume: to continue, run the same command again.")
     with _stopping(Path(output or resume or "."), again=folds is not None):
         overrides = _with_data(overrides)
+        written = {} if config is None else override(read_config(config), overrides)
         if config is not None:
-            check_spelling(override(read_config(config), overrides))  # before anything slow is imported
-        if by_default:
+            check_spelling(written)  # before anything slow is imported
+        if by_default and _names_data(written):
             print(f"Writing the run to {output}; use --output to choose another folder.", file=sys.stderr)
         if folds is None:
             _train(config, output, resume, init_from, overrides)
@@ -109,6 +110,11 @@ def _cross_validate(
     print(f"over {len(found.folds)} folds; pooled: over all {total:,} examples together")
     print_tables(found.tables)
     print(f"\n{found.folder} has a run for each fold, the figures (cross-validation.json) and a summary (README.md)")
+
+
+def _names_data(config: Mapping[str, Any]) -> bool:
+    data = config.get("data")
+    return isinstance(data, Mapping) and data.get("train") is not None
 
 
 def _check_model(config: str | None, overrides: dict[str, str]) -> None:

@@ -64,19 +64,19 @@ class Corpus:
         bad_rows: Literal["error", "skip"] = "error",
     ) -> None:
         if held_out is not None and not 0.0 <= held_out < 1.0:
-            raise DataError(f"data.held_out must be a share from 0 to less than 1, got {held_out}.")
+            raise DataError(f"held_out must be a share from 0 to less than 1, got {held_out}.")
         if split not in SPLITS:
-            raise DataError(f"data.split: unknown {split!r}.{nearest(split, SPLITS)}")
+            raise DataError(f"split: unknown {split!r}.{nearest(split, SPLITS)}")
         if split != "random" and folds is not None:
-            raise DataError(f"data.folds are drawn at random: leave out data.split={split} or data.folds.")
+            raise DataError(f"folds are drawn at random: leave out split={split} or folds.")
         if split != "random" and group is not None:
-            raise DataError(f"data.group keeps rows together, which data.split={split} may separate: use one of them.")
+            raise DataError(f"group keeps rows together, which split={split} may separate: use one of them.")
         if isinstance(folds, str) and folds.isdecimal():
             folds = int(folds)
         if isinstance(folds, int):
             fold = _numbered(folds, fold)
         elif folds is None and fold is not None:
-            raise DataError(f"data.fold needs data.folds, the number of folds; got only data.fold={fold!r:.60}.")
+            raise DataError(f"fold needs folds, the number of folds; got only fold={fold!r:.60}.")
         self.train = train
         self.valid = valid
         self.held_out = held_out
@@ -147,10 +147,10 @@ class Corpus:
 def _numbered(folds: int, fold: int | str | None) -> int | None:
     """The number of a fold, if there is such a fold."""
     if folds < 2:
-        raise DataError(f"data.folds is the number of folds, 2 or more, or the name of a column; got {folds}.")
+        raise DataError(f"folds is the number of folds, 2 or more, or the name of a column; got {folds}.")
     if fold is None:
         return None
     number = int(fold) if str(fold).isdecimal() and len(str(fold)) < 10 else folds
     if not 0 <= number < folds:
-        raise DataError(f"data.fold is from 0 to {folds - 1} with {folds} folds, got {fold!r:.60}.")
+        raise DataError(f"fold is from 0 to {folds - 1} with {folds} folds, got {fold!r:.60}.")
     return number

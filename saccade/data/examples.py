@@ -114,6 +114,9 @@ class Examples:
         wanted = Columns(
             check_columns(columns), roles, optional=may_lack, paragraphs=paragraphs, kinds=kinds, unread=unread
         )
+        for role, column in (wanted.given or {}).items():
+            if isinstance(column, list | tuple) and (check_width := getattr(fields.get(role), "check_columns", None)):
+                check_width(role, len(column))
         self.readers = open_readers(source, wanted, header=header)
         for reader in self.readers:  # a wrong column shows before any work starts
             reader.part = part

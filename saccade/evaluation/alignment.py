@@ -13,7 +13,7 @@ AnyLinks = Alignment | Iterable[Link]
 
 
 class AlignmentScores(NamedTuple):
-    """Metrics of alignments against gold alignments, over all sentence pairs; shares range from 0 to 1."""
+    """Metrics of alignments against gold alignments, over all sentence pairs, as shares from 0 to 1."""
 
     aer: float
     precision: float
@@ -57,7 +57,7 @@ def score_alignments(predicted: Sequence[AnyLinks], gold: Sequence[AnyLinks]) ->
 
 
 def soft_aer(weights: Sequence[Tensor], gold: Sequence[AnyLinks]) -> float:
-    r"""AER computed on the weights instead of links, so that it does not depend on how links are extracted.
+    r"""AER computed on the weights instead of links, so that it does not depend on how links are extracted; a share.
 
     .. math:: 1 - \frac{\sum_{S} w + \sum_{P} w}{\sum w + |S|}
 
@@ -140,7 +140,7 @@ def shift_profile(weights: Sequence[Tensor], gold: Sequence[AnyLinks], *, reach:
 
 
 class ChosenHead(NamedTuple):
-    """The layer and head that align best, and how well they do."""
+    """The layer and head that align best, and how well they do; error rates are shares, from 0 to 1."""
 
     name: str
     """The name of the attention map: the layer."""

@@ -8,21 +8,21 @@ CAUTION = (
 )
 
 MEANINGS: dict[str, str] = {
-    "aer": "Alignment error rate: the share of links that are wrong or missing; 0 is best. "
+    "aer": "Alignment error rate: the percentage of links that are wrong or missing; 0 is best. "
     "It compares links with human annotations; a model that translates well can still have a high error rate.",
-    "precision": "The share of predicted links that annotators marked as sure or possible. "
+    "precision": "The percentage of predicted links that annotators marked as sure or possible. "
     "A model that predicts few but safe links has high precision.",
-    "recall": "The share of the annotators' sure links that were found. "
+    "recall": "The percentage of the annotators' sure links that were found. "
     "A model that links everything to everything has perfect recall, so read it together with precision.",
-    "f": "The harmonic mean of precision and recall. "
+    "f": "The harmonic mean of precision and recall, as a percentage. "
     "Unlike the alignment error rate, it does not reward leaving out links when many are only possible.",
     "links": "The number of predicted links. "
     "Fewer links than the annotators made usually mean high precision and low recall.",
-    "soft_aer": "The alignment error rate computed on the weights instead of links. "
+    "soft_aer": "The alignment error rate computed on the weights instead of links, as a percentage. "
     "It is higher than the rate of the links if the model attends to other words besides the right ones.",
-    "match": "How often the most attended source word is one that annotators linked to the target word. "
+    "match": "How often the most attended source word is one that annotators linked to the target word, from 0 to 1. "
     "Attention need not match: a model may attend to a neighbour that carries the same information.",
-    "mass": "How much of the attention is on source words that annotators linked to the target word. "
+    "mass": "How much of the attention is on source words that annotators linked to the target word, from 0 to 1. "
     "The rest is not necessarily wrong: context words help to translate but are not part of the alignment.",
     "blur": "The entropy of the attention in nats, 0 if each word attends to one position. "
     "Sharp attention is easier to read, but not necessarily more faithful.",

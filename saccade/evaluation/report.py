@@ -13,6 +13,9 @@ from saccade.interpretation.alignments import Link, align
 AlignmentFigure = float | dict[int, float]
 """A number, or a number for each offset."""
 
+PERCENT = ("aer", "precision", "recall", "f")
+"""The metrics of links that are percentages, as those of texts are."""
+
 
 def alignment_figures(
     links: Sequence[Sequence[Link]],
@@ -20,7 +23,9 @@ def alignment_figures(
     backward: Sequence[Tensor] = (),
     gold: Sequence[AnyLinks] | None = None,
 ) -> dict[str, AlignmentFigure]:
-    """Computes the metrics in `MEANINGS` that the given inputs allow.
+    """Computes the metrics in `MEANINGS` that the given inputs allow, for people to read.
+
+    Error rates, precision, recall and F are percentages here; `score_alignments` and `soft_aer` return shares.
 
     Args:
         links: the links of each sentence pair.
@@ -30,11 +35,12 @@ def alignment_figures(
     """
     figures: dict[str, AlignmentFigure] = {}
     if gold is not None:
-        figures |= score_alignments(links, gold)._asdict()
+        scores = score_alignments(links, gold)._asdict()
+        figures |= {name: 100.0 * value if name in PERCENT else value for name, value in scores.items()}
     if gold is not None and weights:
         matched = match_and_mass(weights, gold)
         profile = shift_profile(weights, gold)
-        figures |= {"soft_aer": soft_aer(weights, gold), "match": matched.match, "mass": matched.mass}
+        figures |= {"soft_aer": 100.0 * soft_aer(weights, gold), "match": matched.match, "mass": matched.mass}
         figures["shift"] = max(profile, key=lambda offset: (profile[offset], -abs(offset)))
         figures["shift_profile"] = profile
     if weights:

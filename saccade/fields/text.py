@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from saccade.checks import check_count
 from saccade.data.cell import Cell, text_of
+from saccade.data.errors import DataError
 from saccade.data.special import EOS, NAMES, PAD, UNK
 from saccade.data.tokenisers import Tokeniser, tokenisers
 from saccade.data.tokenisers.subwords import SubwordTokeniser
@@ -61,6 +62,15 @@ class Text(Field):
     def longest(self) -> int:
         return self.max_length
 
+    def check_columns(self, role: str, count: int) -> None:
+        """Raises if `join` does not fit the number of columns that a role is read from."""
+        places = 0 if self.join is None else self.join.count("{}")
+        if self.join is not None and not self.references and places != count:
+            raise DataError(
+                f"join of the {role} is {self.join!r}, which has {places} place{'s' * (places != 1)} for {count} "
+                "columns: write one {} for each column."
+            )
+
     def read(self, raw: Any, cell: Cell) -> str | list[str]:
         if not isinstance(raw, list | tuple):
             return text_of(raw, cell)
@@ -73,7 +83,8 @@ class Text(Field):
             return " ".join(texts)
         pieces = self.join.split("{}")  # not str.format, which would give a configuration too much power
         if len(pieces) != len(texts) + 1:
-            raise cell.bad(f"join={self.join!r:.60} does not fit {len(texts)} columns", "Write one {} for each.")
+            problem = f"join={self.join!r:.60} joins {len(pieces) - 1} texts, got {len(texts)}"
+            raise cell.bad(problem, "Write one {} for each.")
         return "".join(part for pair in zip(pieces, [*texts, ""], strict=True) for part in pair)
 
     def fit(self, values: Iterable[str | list[str]]) -> None:

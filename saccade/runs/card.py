@@ -51,8 +51,8 @@ def model_card(name: str, plan: Plan, model: nn.Module, result: Result, data: Pr
         lines += ["There was no validation data."]
     lines += [
         "",
-        f"After {result.step:,} steps and {result.seconds / 60:.1f} minutes (ended by {result.reason}); "
-        f"the weights are the {result.chosen} of step {result.chosen_step:,}.",
+        f"After {result.step:,} step{'s' * (result.step != 1)} and {_lasted(result.seconds)} "
+        f"(ended by {result.reason}); the weights are the {result.chosen} of step {result.chosen_step:,}.",
         "",
         "## How it was made",
         "",
@@ -66,6 +66,10 @@ def model_card(name: str, plan: Plan, model: nn.Module, result: Result, data: Pr
         "",
     ]
     return "\n".join(lines)
+
+
+def _lasted(seconds: float) -> str:
+    return f"{seconds:.1f} seconds" if seconds < 60 else f"{seconds / 60:.1f} minutes"
 
 
 def _how_validated(plan: Plan, examples: int) -> list[str]:

@@ -88,13 +88,15 @@ def evaluate(
         for changes in _variations(vary)
     }
     remarks = task.remarks(answers)
+    inputs = f"{len(examples):,} input{'s' * (len(examples) != 1)}"
     long = len(task.truncated(model, examples))
     if long:
-        remarks.append(f"{long:,} of {len(examples):,} inputs were too long and were truncated.")
+        was = "was" if long == 1 else "were"
+        remarks.append(f"{long:,} of {inputs} {was} too long and {was} truncated.")
     strange = task.unknown(examples, answers)
     if strange:
         seen = never_seen(dict.fromkeys(part for parts in strange.values() for part in parts))
-        remarks.append(f"{len(strange):,} of {len(examples):,} inputs have {seen}")
+        remarks.append(f"{len(strange):,} of {inputs} {'has' if len(strange) == 1 else 'have'} {seen}")
     if task.about_unread and read.unread():
         remarks.append(unread_columns(task, read.unread()))
     skipped = report_skipped(read)

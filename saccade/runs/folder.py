@@ -194,9 +194,10 @@ def verify_run(folder: Path) -> None:
     try:
         verify(folder, required=[WEIGHTS, *_read_by_load(folder)])
     except ArtifactError as error:
-        raise ArtifactError(
-            f"{error} Copy the run again from its origin; if the change is yours, delete {folder / CHECKSUMS}."
-        ) from None
+        again = "Copy the run again from its origin"
+        if WEIGHTS in str(error) and Checkpoints(folder / "checkpoints").steps():
+            again = f"Make it again from the last checkpoint (saccade train --resume {folder}), or copy the run again"
+        raise ArtifactError(f"{error} {again}; if the change is yours, delete {folder / CHECKSUMS}.") from None
 
 
 def verify_task(folder: Path) -> None:

@@ -140,7 +140,7 @@ class Run:
         if isinstance(inputs, str) or isinstance(targets, str):
             raise TypeError("inputs and targets are lists: write explain([text]).")
         if targets is not None and len(targets) != len(inputs):
-            raise ValueError(f"There are {len(inputs)} inputs and {len(targets)} targets: give as many of each.")
+            raise ValueError(f"Give a target for each input: inputs {len(inputs)}, targets {len(targets)}.")
         examples: list[Example] = list(self.read(inputs))
         if targets is not None:
             if not self.task.targets:

@@ -164,7 +164,8 @@ def check_device_name(device: str) -> None:
     """Raises unless it is the name of a device, which may be on another machine."""
     kind, _, number = device.partition(":")
     if kind not in ("auto", "cpu", "cuda", "mps") or (number and (kind != "cuda" or not number.isdecimal())):
-        raise ValueError(f"device must be auto, cpu, cuda, cuda:0 (a number from 0) or mps, got {device!r}.")
+        hint = f" Did you mean {device.lower().replace('gpu', 'cuda', 1)}?" if kind.lower() in ("gpu", "cuda") else ""
+        raise ValueError(f"device must be auto, cpu, cuda, cuda:0 (a number from 0) or mps, got {device!r}.{hint}")
 
 
 def check_device(device: str) -> None:

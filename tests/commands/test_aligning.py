@@ -8,7 +8,7 @@ import pytest
 
 import saccade
 from saccade.cli import main
-from saccade.evaluation import CAUTION, MEANINGS
+from saccade.evaluation import CAUTION, MEANINGS, score_alignments
 from saccade.interpretation.alignments import read_alignments
 from saccade.tasks.generation.forced_alignment import HeadChoice
 from tests.commands.conftest import PAIRS
@@ -100,13 +100,15 @@ def test_figures_go_to_standard_error(run, call, texts) -> None:
     assert code == 0
     figures = json.loads(err)
     assert set(figures) <= set(MEANINGS)
-    assert 0 <= figures["aer"] <= 1
+    (texts / "out.align").write_text(plain)
+    rates = score_alignments(*(read_alignments(texts / name) for name in ("out.align", "gold.talp")))
+    for name in ("aer", "precision", "recall", "f"):
+        assert figures[name] == pytest.approx(100 * getattr(rates, name))  # percentages, as in training
     profile = figures["shift_profile"]
     assert list(profile) == ["-3", "-2", "-1", "0", "1", "2", "3"]
     assert profile[str(figures["shift"])] == max(profile.values())
     assert profile["0"] == pytest.approx(figures["mass"])
     assert {"comprehensiveness", "gradient_kendall", "uniform"} <= set(figures)
-    (texts / "out.align").write_text(plain)
     code, out, err = call("align", "--score", str(texts / "out.align"), "--gold", str(texts / "gold.talp"), "--json")
     assert (code, err) == (0, "")
     assert {name: figures[name] for name in json.loads(out)} == json.loads(out)
@@ -179,11 +181,11 @@ def test_options_reach_the_alignment(run, call, texts) -> None:
         (["{run}", "{given}", "--reverse-model", "{run}", "--symmetrise", "onion"], "Did you mean 'union'"),
         (["{run}", "{given}", "--choose", "a,b"], "--choose takes two texts and their links"),
         (["{run}", "{given}", "--gold", "{texts}/short"], "short, line 1: 'x' is not a link"),
-        (["{run}", "{given}", "--gold", "{texts}/few.talp"], "few.talp has alignments of 1 sentence pairs, not of 3"),
+        (["{run}", "{given}", "--gold", "{texts}/few.talp"], "few.talp has alignments of 1 sentence pair, not of 3"),
         (["{run}", "{given}", "--gold", "{texts}/gold.talp", "--subwords"], "--subwords does not apply"),
         (
             ["--score", "{texts}/few.talp", "--gold", "{texts}/gold.talp"],
-            "few.talp has alignments of 1 sentence pairs, not of 3",
+            "few.talp has alignments of 1 sentence pair, not of 3",
         ),
         (["{run}", "--source", "{texts}/none", "--target", "{texts}/none"], "none is empty"),
         (["{run}", "--source", "{texts}/bad", "--target", "{texts}/bad"], "bad, line 1"),

@@ -74,8 +74,8 @@ def test_roles_of_new_files(trained, tables, call):
         (["--data.text", "body"], "does not say which column is the label"),
         (["--data.trian", "x.csv"], "Did you mean 'train'?"),
         (["--data.folds", "1"], "2 or more, or the name of a column; got 1"),
-        (["--data.folds", "3", "--data.fold", "3"], "data.fold is from 0 to 2 with 3 folds, got '3'"),
-        (["--data.fold", "3"], "data.fold needs data.folds"),
+        (["--data.folds", "3", "--data.fold", "3"], "data: fold is from 0 to 2 with 3 folds, got '3'"),
+        (["--data.fold", "3"], "data: fold needs folds"),
     ],
 )
 def test_wrong_columns_and_folds_are_named(flags, message, tables, call):

@@ -142,8 +142,8 @@ def test_sources_that_are_not_read_to_their_end_are_told(run, call, tmp_path) ->
     (tmp_path / "long.tsv").write_text(f"{'dodo su ' * 700}\todod\nsu\tus\n")
     code, out, err = call("evaluate", run, "--data", str(tmp_path / "long.tsv"), "--max-length", "3", "--json")
     assert code == 0
-    assert json.loads(out)["remarks"][-1:] == ["1 of 2 inputs were too long and were truncated."]
-    assert "1 of 2 inputs were too long" in err
+    assert json.loads(out)["remarks"][-1:] == ["1 of 2 inputs was too long and was truncated."]
+    assert "1 of 2 inputs was too long" in err
 
 
 def test_json_has_null_for_a_figure_that_is_undefined() -> None:

@@ -193,5 +193,5 @@ def test_few_examples_in_memory_are_all_trained_on():
     assert Corpus().share(99) == 0.0
     assert Corpus().share(100) == Corpus().share() == 0.05
     assert Corpus(held_out=0.5).share(2) == 0.5
-    with pytest.raises(ValueError, match=r"data\.held_out must be a share"):
+    with pytest.raises(ValueError, match=r"held_out must be a share"):
         Corpus(held_out=1.0)

@@ -23,5 +23,5 @@ def test_links_stay_as_written(raw):
 
 @pytest.mark.parametrize("raw", ["0:0", "0-0 x", "-1-0", "0-"])
 def test_what_is_no_link_is_named(raw):
-    with pytest.raises(BadRow, match=r"pairs\.tsv, line 2: the alignment is not an alignment .*such as 0-0 1-2"):
+    with pytest.raises(BadRow, match=r"pairs\.tsv, line 2: '.*' in the alignment is not a link\. Write links"):
         Links().read(raw, CELL)

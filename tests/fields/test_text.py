@@ -53,7 +53,7 @@ def test_bad_cells_are_named_with_their_place(raw, message):
 def test_several_columns_become_one_text():
     assert Text().read(["run", "V;PST"], CELL) == "run V;PST"
     assert Text(join="{} <{}>").read(("run", "V;PST"), CELL) == "run <V;PST>"
-    with pytest.raises(BadRow, match=r"join='\{\} <\{\}>' does not fit 1 columns"):
+    with pytest.raises(BadRow, match=r"join='\{\} <\{\}>' joins 2 texts, got 1"):
         Text(join="{} <{}>").read(["run"], CELL)
 
 

@@ -34,7 +34,9 @@ def test_aer_decides(train, work, call) -> None:
     write(work / "b.txt", [(t,) for _, t in PAIRS])
     write(work / "gold.talp", [(links,) for _, _, links in rows])
     err = call("align", "run", "--source", "a.txt", "--target", "b.txt", "--gold", "gold.talp", "--json")[2]
-    assert abs(json.loads(err)["aer"] * 100 - found) < 1e-6
+    assert abs(json.loads(err)["aer"] - found) < 1e-6  # both are percentages
+    chosen = call("align", "run", "--source", "a.txt", "--target", "b.txt", "--choose", "a.txt,b.txt,gold.talp")[2]
+    assert 1 < float(re.search(r": AER (\d+\.\d\d)$", chosen, re.MULTILINE)[1]) <= found + 0.01
 
 
 def test_weights_of_another_run(train, work) -> None:

@@ -112,7 +112,7 @@ def test_a_flipped_bit_is_found(tmp_path, name):
     data = bytearray(path.read_bytes())
     data[-3] ^= 1
     path.write_bytes(data)
-    with pytest.raises(ArtifactError, match=f"{name} is damaged.*Copy the run again"):
+    with pytest.raises(ArtifactError, match=f"{name} is damaged.*[Cc]opy the run again"):
         saccade.load(tmp_path)
 
 

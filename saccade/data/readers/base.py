@@ -123,6 +123,7 @@ class Reader:
         columns, names = self.columns, self.names if self.names is not None else list(first)
         chosen: dict[str, Column] = {}
         lost: list[str] = []
+        of_lost: list[str] = []
         for role in columns.roles:
             column: Column = role if columns.given is None else columns.given.get(role, ABSENT)  # type: ignore[arg-type]
             if column is ABSENT:
@@ -132,11 +133,14 @@ class Reader:
                 found = one in names if self.names is not None else reach(first, one) is not ABSENT
                 if not found and str(one).partition(".")[0] not in names and role not in columns.optional:
                     lost.append(str(one))
+                    of_lost.append(role)
             chosen[role] = single if isinstance(column, list | tuple) else single[0]
         if lost:
             how = ""
             if columns.given is None and len(names) >= len(columns.required):
                 how = f" Say which is which, as {columns.example_named(names, self.sample())}."
+            elif columns.given is not None:
+                how = f" Say which to read, as {columns.example_instead(of_lost, names, self.sample())}."
             raise unknown(lost, names, self.name, how)
         return chosen
 

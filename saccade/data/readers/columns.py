@@ -58,7 +58,8 @@ class Columns:
         if missing:
             strange = [str(role) for role in given or () if role not in self.roles]
             close = suggestion(strange, self.roles)
-            add = f" Add {','.join(f'{role}=COLUMN' for role in missing)}."
+            short = " ".join(f"--data.{role} COLUMN" for role in missing)
+            add = f" Add {','.join(f'{role}=COLUMN' for role in missing)} (in training, {short} does the same)."
             raise DataError(
                 f"--data.columns does not say which column is the {' and which the '.join(missing)}. "
                 f"It has: {', '.join(map(str, given or ()))}.{close or add}"
@@ -84,6 +85,15 @@ class Columns:
         if not numbered:
             return self.example(list(self.likely(header, rows).values()))
         return self.example(["+".join(header[int(place)] for place in each) for each in several])
+
+    def example_instead(self, lost: Collection[str], names: Sequence[str], rows: Sequence[Sequence[Any]] = ()) -> str:
+        """How to name other columns for the roles that lost theirs: the likeliest, given the first rows."""
+        likely, found = self.likely(names, rows), []
+        for role in self.required:
+            given = parts((self.given or {})[role])
+            instead = likely[role] if len(given) == 1 else UNKNOWN
+            found.append(instead if role in lost else "+".join(map(str, given)))
+        return self.example(found)
 
     def likely(self, header: Sequence[str], rows: Sequence[Sequence[Any]] = ()) -> dict[str, str]:
         """The likely column of each role that must have one."""

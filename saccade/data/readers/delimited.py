@@ -8,6 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
 
+from saccade.data.cell import shown
 from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.columns import Column, Columns, Record, by_position, listed, parts, positions
@@ -91,7 +92,7 @@ class Delimited(Reader):
         if self.names is None or self.columns.given is not None:
             return []
         taken = [(self.names[place], role) for role, place in self.chosen.items() if isinstance(place, int)]
-        return [f"{name!r:.40} as {role}" for name, role in taken if name != role]
+        return [f"{shown(name)} as {role}" for name, role in taken if name != role]
 
     def maybe_header(self) -> bool:
         return not self.header and all(IDENTIFIER.fullmatch(str(cell).strip()) for cell in self.record)

@@ -38,7 +38,7 @@ def parse(text: str, file: str, line: int, columns: Columns) -> dict[str, Any] |
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:
-        return BadRow(file, line, f"not JSON ({error.msg} at column {error.colno})", _fix(columns))
+        return BadRow(file, line, f"not JSON ({error.msg.removesuffix(' at')} at column {error.colno})", _fix(columns))
     except ValueError:  # the only other one: Python refuses to read integers of thousands of digits
         return BadRow(file, line, "an integer has thousands of digits", "Write it as a string.")
     if not isinstance(record, dict):

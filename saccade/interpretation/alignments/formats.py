@@ -76,7 +76,10 @@ def read_alignments(
         read = _read_json if chosen == "json" else read_pharaoh
         found = [read(line, place, one_based) for place, line in _lines(path)]
     if sentences is not None and len(found) != sentences:
-        raise ValueError(f"{os.fspath(path)} has alignments of {len(found)} sentence pairs, not of {sentences}.")
+        raise ValueError(
+            f"{os.fspath(path)} has alignments of {len(found)} sentence pair{'s' * (len(found) != 1)}, not of "
+            f"{sentences}."
+        )
     return found
 
 

@@ -145,7 +145,7 @@ def generated_json(answer: Answer, *, attention: bool = True) -> dict[str, Any]:
 
 
 def aer(aligned: Sequence[AlignedPair], examples: Sequence[Example]) -> Figure:
-    """The alignment error rate under forced decoding of each target."""
+    """The alignment error rate under forced decoding of each target, as a percentage."""
     gold = [read_pharaoh(example["alignment"], "The alignment") for example in examples]
     note = "% of links, by forced decoding of the target"
     return Figure(100.0 * score_alignments([each.links for each in aligned], gold).aer, note)

@@ -93,7 +93,7 @@ def _check(
     if not examples:
         raise ValueError("There is nothing to explain.")
     if len(gold) != len(examples):
-        raise ValueError(f"There are {len(examples)} inputs and {len(gold)} gold alignments: give one for each.")
+        raise ValueError(f"Give a gold alignment for each input: inputs {len(examples)}, alignments {len(gold)}.")
     for number, (example, given, links) in enumerate(zip(examples, forced, gold, strict=True), start=1):
         if links is not None and (not isinstance(task.source, Text) or len(task.inputs) > 1):
             raise ValueError("Gold links connect the words of two texts, but the source is not a text: omit gold.")

@@ -160,7 +160,7 @@ def best_choice(
     sink: Sink = "drop",
     batch_size: int = 32,
 ) -> tuple[HeadChoice, float]:
-    """The layer, head and step whose alignments have the lowest AER on pairs with known links, and this AER."""
+    """The layer, head and step whose alignments have the lowest AER on pairs with known links; and it, as a share."""
     table: dict[tuple[int, int | None, int], float] = {}
     for shift in (0, 1):
         several = list(word_maps(task, model, pairs, sink=sink, shift=shift, batch_size=batch_size))

@@ -97,7 +97,7 @@ def test_measures_are_of_the_attention_that_was_chosen() -> None:
     assert found["blur"] == pytest.approx(mean_blur([words]))
     assert found["coverage"] == pytest.approx(coverage(words).share)
     assert found["mass"] == pytest.approx(float(words.diagonal().mean()))
-    assert found["aer"] == pytest.approx(float((words.argmax(-1) != torch.arange(4)).float().mean()))
+    assert found["aer"] == pytest.approx(100 * float((words.argmax(-1) != torch.arange(4)).float().mean()))
     assert item.links == sorted(gold[0])
     later = values(explain_texts(task, model, SOURCES, TARGETS, shift=1)[0])
     assert later["read off"].endswith("mean of 3 heads, a step later; words")
@@ -174,7 +174,7 @@ def test_what_cannot_be_explained_is_named() -> None:
         ("There is nothing to explain", [], None, {}),
         ("source of input 2 is empty", ["a", " "], None, {}),
         ("target of input 1 is empty", ["a"], [""], {}),
-        ("2 inputs and 1 gold", SOURCES, TARGETS, {"gold": [[]]}),
+        ("inputs 2, alignments 1", SOURCES, TARGETS, {"gold": [[]]}),
         ("give the targets", SOURCES, None, {"gold": [[], []]}),
         ("beam changes the search, but the targets are given", SOURCES, TARGETS, {"beam": 2}),
         ("no option 'beems'.* 'beam'", SOURCES, None, {"beems": 2}),
