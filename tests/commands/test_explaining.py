@@ -136,7 +136,7 @@ def test_a_model_without_attention(blind, call, given, tmp_path) -> None:
         (["nowhere.txt"], "nowhere.txt"),
         (["--input", "ba", "--targets", os.devnull], "is a device, not a file"),
         (["--input", " "], "source of input 1 is empty"),
-        (["--input", "ba", "--target", "ab", "--target", "we"], "1 inputs and 2 targets"),
+        (["--input", "ba", "--target", "ab", "--target", "we"], "inputs 1, targets 2"),
         (["--input", "ba", "--target", "ab", "--beam", "3"], "beam changes the search, but the targets are given"),
         (["--input", "ba", "--beam", "0"], "beam must be from 1 to 1000"),
         (["--input", "ba", "--gold", "gold.talp"], "gold.talp"),
