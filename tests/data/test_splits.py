@@ -33,7 +33,7 @@ def test_every_example_needs_a_time():
 
 
 def test_the_corpus_knows_three_splits():
-    with pytest.raises(DataError, match=r"data\.split: unknown 'tme'\. Did you mean 'time'\?"):
+    with pytest.raises(DataError, match=r"^split: unknown 'tme'\. Did you mean 'time'\?"):
         Corpus(split="tme")
     with pytest.raises(DataError, match="folds are drawn at random"):
         Corpus(split="time", folds=5)

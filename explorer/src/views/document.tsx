@@ -27,17 +27,17 @@ function useSentences({ data, item, map, cols, choice }: Scene): Matrix | null {
     (each) =>
       each !== map && lengthOf(data.axes[each.rows]!) === 1 && lengthOf(data.axes[each.cols]!) === count && count > 1,
   );
-  const [matrix, setMatrix] = useState<Matrix | null>(null);
+  const [loaded, setLoaded] = useState<{ map: unknown; matrix: Matrix } | null>(null);
   useEffect(() => {
     let wanted = true;
-    setMatrix(null);
     const head = typeof choice.head === "number" && found && choice.head >= found.heads ? "mean" : choice.head;
-    if (found) void loadMatrix(data, found, head, "pieces", true).then((loaded) => wanted && setMatrix(loaded));
+    if (found) void loadMatrix(data, found, head, "pieces", true).then((matrix) => wanted && setLoaded({ map: found, matrix }));
     return () => {
       wanted = false;
     };
   }, [data, found, choice.head]);
-  return found ? matrix : null;
+  // While another head is loading, the last one stays: the text does not jump.
+  return found && loaded?.map === found ? loaded.matrix : null;
 }
 
 /** Runs of units that belong to one sentence; a unit outside every sentence continues the run before it. */

@@ -78,7 +78,7 @@ def test_thousands_of_sentences_open(visit, tmp_path) -> None:
 
 def test_sentence_weights_stand_in_the_margin(visit, place) -> None:
     page = visit(place, "show=2.0.mean")
-    page.wait_for_selector(".sentence")
+    page.wait_for_selector(".sentence .number")
     weights = review(120, sentences=7).maps[1].weights[0, 0]
     assert page.locator(".sentence .number").all_inner_texts() == [f"{float(weight):.3f}" for weight in weights]
     counts = page.locator(".sentence").evaluate_all("each => each.map(one => one.querySelectorAll('.mark').length)")
@@ -246,7 +246,7 @@ def titles(page):
 def test_a_hierarchical_network_shows_sentences_and_their_words(visit, hierarchical) -> None:
     path, weights, axis = hierarchical
     page = visit(path)
-    page.wait_for_selector(".sentence")
+    wait_until(page, "() => document.querySelectorAll('.sentence .number').length === 3")
     assert page.locator(".sentence p").all_inner_texts() == [sentence for sentence in REVIEW if sentence]
     sentences = weights["sentences.pooling"]
     assert page.locator(".sentence .number").all_inner_texts() == [f"{float(weight):.3f}" for weight in sentences]
