@@ -1,6 +1,6 @@
 """Several input columns need no script of one's own."""
 
-from tests.first_day.conftest import write
+from tests.first_day.conftest import PAIRS, write
 
 ROWS = [
     (f"ba{letter}", tag, f"ba{letter}{'i' if tag == 'PL' else 'o'}") for letter in "dgklmnprst" for tag in ("PL", "SG")
@@ -42,3 +42,12 @@ def test_a_folder_is_not_a_text(train, work, call) -> None:
     assert "texts is a folder" in err
     code, out, _ = call("predict", "run", "texts", "--columns", "source=name")
     assert (code, out.count("\n")) == (0, 1)
+
+
+def test_a_text_file_has_the_joined_text_itself(train, call, work) -> None:
+    write(work / "three.tsv", [(latin, f"T{number % 3}", cyrillic) for number, (latin, cyrillic) in enumerate(PAIRS)])
+    assert train("--data.columns", "source=0+1,target=2", data="three.tsv")[0] == 0
+    (work / "lines.txt").write_text("bado T0\nkilu T1\n", encoding="utf-8")
+    code, out, err = call("predict", "run", "lines.txt")
+    assert code == 0, err
+    assert len(out.splitlines()) == 2

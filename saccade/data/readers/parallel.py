@@ -83,7 +83,7 @@ class ParallelText(Reader):
     def choose(self, first: Record) -> dict[str, Column]:
         columns, names = self.columns, self.names or ()
         alone = len(self.paths) == len(columns.required) == 1  # whatever its suffix, it can only be that column
-        if columns.given is None or (alone and not set(columns.mentioned()) & {*names, 0}):
+        if columns.given is None or (alone and not set(columns.mentioned()) <= {*names, 0}):
             return by_position(columns, len(self.paths))
         wanted = [column for role in columns.required for column in parts(columns.given[role])]
         lost = [column for column in wanted if isinstance(column, str) and column not in names]
