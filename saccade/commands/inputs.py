@@ -39,12 +39,13 @@ def input_corpus(run: Run, tables: TableOptions, *, extras: Iterable[str] = ()) 
 
 def check_roles(task: Task, columns: dict[str, Any] | None) -> None:
     """Raises for a column whose role the task does not have: it would be ignored."""
+    from saccade.configuration.blueprints import known as name_of
     from saccade.data.corpus import FOLD, GROUP
 
     known = dict.fromkeys([*task.fields, *task.scored, *task.extras, FOLD, GROUP])
     for role in columns or ():
         if role not in known:
-            raise ValueError(f"--columns: this model has no {role!r}.{nearest(role, known)}")
+            raise ValueError(f"--columns: {name_of(type(task))} reads no {role!r}.{nearest(role, known)}")
 
 
 def named_inputs(task: Task, options: dict[str, Any], values: list[str] | None) -> list[str] | None:

@@ -84,14 +84,14 @@ def test_a_figure_may_need_a_column_that_training_did_not(run, call, tmp_path) -
     assert list(figures(out)["figures"]) == ["aer"]
     code, _, err = call("evaluate", run, *data)
     assert code == 2
-    assert "this model has no 'alignment'" in err
+    assert "reads no 'alignment'" in err
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
         (["--columns", "source=in"], "say which column is the target"),
-        (["--columns", "source=in,targt=out"], "this model has no 'targt'. Did you mean 'target'?"),
+        (["--columns", "source=in,targt=out"], "generation reads no 'targt'. Did you mean 'target'?"),
         (["--columns", "in,out"], "--columns takes roles with their columns, as source=in,target=out"),
         (["--columns", "source=in,target=ot"], "Did you mean 'out'"),
         (["--header", "no", "--columns", "source=in,target=out"], "test.csv is read without a header"),

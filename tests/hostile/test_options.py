@@ -95,7 +95,7 @@ PREDICT = [
     (["a" * 5000], "File name too long."),
     (["source.txt", "source.txt"], None),
     (["pairs.tsv", "--columns", "source=7"], "pairs.tsv"),
-    (["pairs.tsv", "--columns", "sauce=0"], "--columns: this model has no 'sauce'. Did you mean 'source'?"),
+    (["pairs.tsv", "--columns", "sauce=0"], "--columns: generation reads no 'sauce'. Did you mean 'source'?"),
     (["pairs.tsv", "--columns", "source=name"], "pairs.tsv has no column 'name'"),
     (["pairs.tsv", "--columns", "source=0+1"], None),
 ]
