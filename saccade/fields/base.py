@@ -68,6 +68,9 @@ class Field:
         """The value of a raw cell; `cell.bad(problem, fix)` is the error for one that cannot be used."""
         raise NotImplementedError
 
+    def check_columns(self, role: str, count: int) -> None:
+        """Raises `DataError` if the values of a role cannot be made of so many columns."""
+
     def gather(self, raws: Sequence[Any], name: str, cell: Cell) -> Any:
         """The raw cell of an example in a long table: by default the one that all its rows share.
 

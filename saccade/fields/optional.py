@@ -47,6 +47,9 @@ class OptionalField(Field):
         nothing = raw is None or (isinstance(raw, str) and not raw.strip())
         return None if nothing else self.inner.read(raw, cell)
 
+    def check_columns(self, role: str, count: int) -> None:
+        self.inner.check_columns(role, count)
+
     def fit(self, values: Iterable[Any]) -> None:
         present = (value for value in values if value is not None)
         first = next(present, None)

@@ -191,11 +191,11 @@ def test_a_first_line_that_is_no_header_is_not_suggested_as_one(train, work) -> 
 def test_columns_of_a_run_that_another_file_lacks(train, work, call) -> None:
     write(work / "three.tsv", [(a, a, b) for a, b in PAIRS])
     assert train("--data.columns", "source=0+1,target=2", data="three.tsv")[0] == 0
-    (work / "lines.txt").write_text("bado\n")
-    code, _, err = call("predict", "run", "lines.txt")
+    (work / "one.tsv").write_text("bado\n")
+    code, _, err = call("predict", "run", "one.tsv")
     assert code == 2
-    assert "lines.txt has 1 column, counted from 0: there is no column 1. Say which to read, as --columns " in err
-    assert call("predict", "run", "lines.txt", "--columns", "source=0")[0] == 0
+    assert "one.tsv, line 1: 1 column, but at least 2 are needed. Separate columns by one tab." in err
+    assert call("predict", "run", "one.tsv", "--columns", "source=0")[0] == 0
     (work / "named.jsonl").write_text('{"source": "bado", "target": "x"}\n')
     code, _, err = call("evaluate", "run", "--data", "named.jsonl")
     assert code == 2

@@ -7,6 +7,8 @@ import pytest
 
 import saccade
 from saccade.data.cell import Cell
+from saccade.data.errors import DataError
+from saccade.fields import Image, OptionalField, Text
 from saccade.fields.links import Links
 from saccade.interpretation.alignments import read_alignments
 from saccade.training.processes import check_device_name
@@ -134,3 +136,10 @@ def test_examples_without_links_are_counted(train, work) -> None:
     code, _, err = train(*more, data="linked.tsv", config="translation/rnnsearch-supervised")
     assert code == 0, err
     assert "  alignment: 20 of 60 examples have no links" in err
+
+
+def test_a_join_is_checked_for_optional_sources_too() -> None:
+    source = OptionalField(Text(join="{} <{}> {}"), role="source")
+    with pytest.raises(DataError, match="has 3 places for 2 columns"):
+        source.check_columns("source", 2)
+    OptionalField(Image(size=16), role="picture").check_columns("picture", 2)  # any number of columns
