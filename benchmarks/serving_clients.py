@@ -22,6 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from saccade.serving.pauses import spare_collector
+
 CLIENTS, WORKERS = 32, 2
 SECONDS = 4.0
 STEPS = 150
@@ -144,6 +146,7 @@ class Sent:
 
 async def send(target: Target, texts: Iterable[str], clients: int, rate: float | None = None) -> list[Sent]:
     """All texts, by so many clients, one after the other or, with a rate, so many a second whatever happens."""
+    spare_collector()  # a pause of the client would count as the server's
     found: list[Sent] = []
     waiting = iter(enumerate(texts))
     begin = time.perf_counter()

@@ -43,7 +43,7 @@ class Overload:
         with ours() as target:
             capacity = load(target)
             half = self._send(target, capacity / 2, 12.0, right)
-            self._send(target, 2 * capacity, 10.0, right)  # memory is counted once every queue has been full
+            self._send(target, 2 * capacity, 20.0, right)  # memory is counted once every queue has been full
             memory = _megabytes(target.server)
             twice = self._send(target, 2 * capacity, self.seconds, right)
             grown = _megabytes(target.server) - memory

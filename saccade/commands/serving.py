@@ -48,7 +48,7 @@ def serve(
         host: the address to listen on; addresses that other machines can reach need --token.
         port: the port to listen on.
         workers: processes for each model, with one thread each.
-        queue: how many inputs may wait for each model; further ones get status 429.
+        queue: how many inputs per worker may be waiting or being answered; further ones get status 429.
         wait_ms: how long a busy server waits for more inputs to fill a batch; an idle one never waits.
         batch_cost: the maximum number of positions (tokens, frames) in a batch, padding and beam included.
         deadline: seconds after which a request fails.

@@ -1,6 +1,7 @@
 """The HTTP interface of a server."""
 
 import asyncio
+import gc
 import json
 import signal
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Set
@@ -23,6 +24,7 @@ from saccade.serving.hosting import Hosted
 from saccade.serving.inputs import plain
 from saccade.serving.metrics import Metrics
 from saccade.serving.observing import Observed
+from saccade.serving.pauses import spare_collector
 from saccade.serving.routes import add_routes
 from saccade.serving.schema import known_names, option_classes, options_name
 from saccade.serving.security import Guard
@@ -66,11 +68,13 @@ def make_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await start()
+        spare_collector()
         app.state.started = True
         with _reloading(models):
             yield
         app.state.started = False
         await asyncio.gather(*(model.close() for model in models.values()))
+        gc.unfreeze()
 
     app = FastAPIOffline(
         title="Saccade",

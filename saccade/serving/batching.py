@@ -67,7 +67,8 @@ class Batches:
     than the other workers waits a little for more: clients that were just answered may ask again.
 
     Args:
-        limit: how many jobs may wait, including those whose inputs are still being read.
+        limit: how many jobs may be unanswered: waiting, including those whose inputs are still being read, or in
+            batches that are being answered, for which later jobs have to wait too.
         budget: the maximum number of positions in a batch, including padding.
         wait: how many seconds to wait at most for more jobs while other batches are being answered.
     """
@@ -86,7 +87,7 @@ class Batches:
         self.closed = False
 
     def put(self, jobs: Sequence[Job]) -> None:
-        """Adds the jobs of a request, all or none; a request larger than the queue fits into an empty one."""
+        """Adds the jobs of a request, all or none; if none wait, a request of any size fits."""
         self.check(len(jobs))
         self.waiting.extend(jobs)
         self._changed.set()
@@ -94,7 +95,7 @@ class Batches:
     def check(self, count: int) -> None:
         """Raises `Full` if this many jobs could not be added now."""
         before = self._drop() + self.reserved
-        if before and before + count > self.limit:
+        if before and before + count + sum(self.running) > self.limit:
             raise Full(min(60.0, max(1.0, before / self.rate)) if self.rate else 1.0)
 
     @contextmanager

@@ -52,10 +52,10 @@ def make_deployment(
         autoscaling_config={
             "min_replicas": min_replicas,
             "max_replicas": max_replicas,
-            "target_ongoing_requests": max(1, settings.queue // 4),
+            "target_ongoing_requests": max(1, settings.queue * settings.workers // 4),
         },
         # Above the replica's own bound, so that it is the replica that answers 429.
-        max_ongoing_requests=2 * settings.queue,
+        max_ongoing_requests=2 * settings.queue * settings.workers,
         graceful_shutdown_timeout_s=settings.deadline + 1,
         ray_actor_options={"num_cpus": settings.workers},
     )

@@ -13,6 +13,7 @@ from typing import Any
 from saccade.fields import plain
 from saccade.serving.batching import Job
 from saccade.serving.metrics import Metrics
+from saccade.serving.pauses import spare_collector
 from saccade.serving.settings import Settings
 from saccade.serving.version import Version
 from saccade.tasks import Task
@@ -79,7 +80,7 @@ class Hosted:
                 return False
             old, self.version = self.version, new
             log.info("new version serves", extra={"model": self.name})
-            task = asyncio.create_task(old.close())
+            task = asyncio.create_task(_retire(old))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
             return True
@@ -96,6 +97,11 @@ class Hosted:
     def job(self, kind: str, given: Any, *, deadline: float, key: Any = None, cost: int = 1) -> Job:
         """A new job, to be put into the queue."""
         return Job(kind, given, key, cost, deadline, asyncio.get_running_loop().create_future())
+
+
+async def _retire(version: Version) -> None:
+    await version.close()
+    spare_collector()
 
 
 def check_same_interface(old: Task, new: Task) -> None:

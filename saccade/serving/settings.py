@@ -13,7 +13,7 @@ class Settings:
 
     Args:
         workers: processes for each model, with one thread each.
-        queue: how many inputs may wait for each model; further ones get status 429.
+        queue: how many inputs per worker may be waiting or being answered; further ones get status 429.
         wait: seconds that a busy server waits for more inputs to fill a batch; an idle one never waits.
         batch_cost: the maximum number of positions in a batch, including padding and the hypotheses of a beam, unless a
             single input has more.

@@ -75,7 +75,7 @@ class Version:
         self.read = run.read
         self.model_name = type(run.model).__name__
         self.parameters = sum(parameter.numel() for parameter in run.model.parameters())
-        self.queue = Batches(limit=settings.queue, budget=settings.batch_cost, wait=settings.wait)
+        self.queue = Batches(limit=settings.queue * settings.workers, budget=settings.batch_cost, wait=settings.wait)
         self.readers = ThreadPoolExecutor(READERS, "saccade-read")
         self.started = False
         self.ready = 0

@@ -18,6 +18,7 @@ import torch
 
 from saccade.runs import Run, load
 from saccade.runs.frames import pack, read
+from saccade.serving.pauses import spare_collector
 from saccade.tasks import Answer, Example, Options
 from saccade.tasks.noticing import warnings_about
 
@@ -138,6 +139,7 @@ def main() -> None:
         except (ValueError, OSError) as error:
             say(Reply("bad", str(error)))
             return
+        spare_collector()
         say(Reply("ready"))
         while (message := read(sys.stdin.buffer)) is not None:
             if message[0] != STOP:  # that of a stream that had just ended

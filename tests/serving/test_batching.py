@@ -95,9 +95,16 @@ def test_a_full_queue_refuses_whole_requests() -> None:
             jobs.put([job("c"), job("d")])
         assert refused.value.seconds == 1
         jobs.put([job("e")])
-        assert names(await jobs.take()) == "abe"
-        jobs.put([job(name) for name in "ghijk"])  # larger than the queue, which is empty
-        assert names(await jobs.take()) == "ghijk"
+        batch = await jobs.take()
+        assert names(batch) == "abe"
+        jobs.put([job("f")])  # if none wait, any request fits
+        with pytest.raises(Full):
+            jobs.put([job("g")])  # "abe" are still being answered
+        jobs.done(batch, 1.0)
+        jobs.put([job("g")])
+        assert names(await jobs.take()) == "fg"
+        jobs.put([job(name) for name in "hijkl"])
+        assert names(await jobs.take()) == "hijkl"
 
     run(check())
 
