@@ -183,8 +183,9 @@ def _wrong_metric(name: str, task: Task) -> str:
     if name not in known or not task.metrics:
         return no_metric(name, ["loss", *task.metrics])
     return (
-        f"trainer.metric: {name!r} is not among task.metrics ({', '.join(task.metrics)}). Add it there, or choose by "
-        f"another, for example --trainer.metric {next(iter(task.metrics))}."
+        f"trainer.metric: {name!r} is not among task.metrics. Add it, as --task.metrics "
+        f"{','.join([*task.metrics, name])}, or choose by another, for example --trainer.metric "
+        f"{next(iter(task.metrics))}."
     )
 
 

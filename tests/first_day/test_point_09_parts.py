@@ -201,7 +201,7 @@ def test_dictionaries_with_other_names(tmp_path) -> None:
 def test_a_metric_that_is_no_longer_computed(call) -> None:
     code, _, err = call("validate", "translation/rnnsearch", "--task.metrics", "exact_match,cer")
     assert code == 2
-    assert "trainer.metric: 'bleu' is not among task.metrics (exact_match, cer). Add it there, or choose by" in err
+    assert "'bleu' is not among task.metrics. Add it, as --task.metrics exact_match,cer,bleu, or choose by" in err
     assert call("validate", "translation/rnnsearch", "--task.metrics", "cer", "--trainer.metric", "cer")[0] == 0
 
 
