@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import weakref
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
+from itertools import chain, takewhile
 from operator import attrgetter
 from types import FrameType
 from typing import Any
@@ -41,7 +41,10 @@ class _Structure:
     """The modules of a model when it was last recorded, without keeping them alive.
 
     Attributes:
+        attention_keys: of those that look like attention, without those around others of them, as in `Names.places`.
+        attention_kinds: their classes.
         held: what these modules held then, see `Held`.
+        forwards: for each of these classes, what replaces its `forward` during a recording.
     """
 
     def __init__(
@@ -51,8 +54,11 @@ class _Structure:
         code: list[dict[str, Any]],
         attentions: list[int],
     ) -> None:
-        self.places, self.code, self.attentions = places, code, attentions
+        self.places, self.code = places, code
+        self.attention_keys = frozenset(_key(modules[number]) for number in attentions)
+        self.attention_kinds = list(dict.fromkeys(type(modules[number]) for number in attentions))
         self.held: Any = None
+        self.forwards: dict[type, Callable[..., Any]] = {}
         self._modules = [weakref.ref(module) for module in modules]
         self._names, self._ids = _children_of(list(map(_ATTRIBUTES, modules)))
 
@@ -80,34 +86,32 @@ class Names:
     disable PyTorch's fast paths.
 
     Attributes:
-        modules: all modules but the childless kinds.
+        places: of all modules but the childless kinds, by the id of a module's attributes.
+        modules: these modules.
         attributes: of each of these.
         code: the globals of their `forward`, where functions may have names of their own.
-        attentions: the modules that look like attention, without those around others of them.
         structure: what is remembered of the model until the next recording.
         outside: the classes of other models that attended inside the model.
     """
 
     def __init__(self, model: nn.Module) -> None:
         self.outside: dict[str, None] = {}
-        self._places: dict[int, Place]
+        self.places: dict[int, Place]
         known = _KNOWN.get(model)
         found = None if known is None else known.modules()
         if known is not None and found is not None:
             self.structure = known
             self.modules, self.attributes = found
-            self._places, self.code = known.places, known.code
-            self.attentions = [self.modules[number] for number in known.attentions]
+            self.places, self.code = known.places, known.code
             return
         self.modules = [model]  # keeps them alive, so that ids stay unique
-        self._places = {_key(model): ()}
+        self.places = {_key(model): ()}
         self._look_inside(model, ())
         code = map(self._globals, {type(module): module for module in self.modules}.values())
         self.code = list({id(names): names for names in code if names is not None}.values())
-        attentions = self._innermost_attentions()
-        self.attentions = [self.modules[number] for number in attentions]
         self.attributes = list(map(_ATTRIBUTES, self.modules))
-        self.structure = _KNOWN[model] = _Structure(self.modules, self._places, self.code, attentions)
+        attentions = self._innermost_attentions()
+        self.structure = _KNOWN[model] = _Structure(self.modules, self.places, self.code, attentions)
 
     def _innermost_attentions(self) -> list[int]:
         """The numbers of the modules that look like attention, without those around others of them."""
@@ -125,7 +129,7 @@ class Names:
 
     def _look_inside(self, module: nn.Module, place: Place) -> None:
         """As `named_modules`, but faster: it adds to every recording of a short input."""
-        places, modules = self._places, self.modules
+        places, modules = self.places, self.modules
         whole = type(module) is MultiHead  # its attention counts as the module itself
         for name, child in children(module).items():
             if type(child) in CHILDLESS or _key(child) in places:
@@ -139,7 +143,7 @@ class Names:
     def _globals(self, module: nn.Module) -> dict[str, Any] | None:
         """The globals of the code of a module; None for PyTorch's own modules."""
         if isinstance(module, torch.jit.ScriptModule):
-            where = path_of(self._places[_key(module)]) or "The model"
+            where = path_of(self.places[_key(module)]) or "The model"
             raise TypeError(f"{where} is TorchScript, which cannot be recorded: record the original module.")
         if type(module).__module__.startswith("torch."):
             return None
@@ -150,7 +154,7 @@ class Names:
 
         Another model that the model runs, such as the draft model of assisted generation, is outside.
         """
-        places = self._places
+        places = self.places
         unknown: list[nn.Module] | None = None
         while frame is not None:
             code = frame.f_code
@@ -179,28 +183,22 @@ class Names:
         """The modules of the model that run in a frame, the innermost first."""
         for each in _frames(frame):
             owner = _owner(each)
-            if owner is not None and _key(owner) in self._places:
+            if owner is not None and _key(owner) in self.places:
                 yield owner
 
     def place_of(self, module: nn.Module) -> Place:
         """The place of a module of the model."""
-        return self._places[_key(module)]
+        return self.places[_key(module)]
 
     def outermost(self, frame: FrameType, end: FrameType) -> FrameType | None:
         """The outermost frame that runs for a module of the model; frames from `end` on do not count."""
-        found, places = None, self._places
-        here: FrameType | None = frame
-        while here is not None and here is not end:
-            code = here.f_code
-            owner = here.f_locals.get(code.co_varnames[0]) if code.co_argcount else None  # as `_owner`, but faster
-            if isinstance(owner, nn.Module) and id(owner.__dict__) in places:
-                found = here
-            here = here.f_back
-        return found
+        around = list(takewhile(lambda each: each is not end, _frames(frame)))
+        owners = ((each, _owner(each)) for each in reversed(around))  # from outside: looking at a frame takes long
+        return next((each for each, owner in owners if owner is not None and _key(owner) in self.places), None)
 
     def forward(self, frame: FrameType | None) -> FrameType | None:
         """The frame of the `forward` of the innermost module that runs in a frame."""
-        inner = next((each for each in _frames(frame) if _key(_owner(each)) in self._places), None)
+        inner = next((each for each in _frames(frame) if _key(_owner(each)) in self.places), None)
         if inner is None:
             return None
         module = _owner(inner)

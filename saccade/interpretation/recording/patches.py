@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from saccade.attention import Attention
@@ -22,7 +21,7 @@ from saccade.interpretation.recording.hidden import HiddenKernels
 from saccade.interpretation.recording.naming import Names
 from saccade.interpretation.recording.references import Namespace, References, Replacement, Wrap, named
 from saccade.kernels import steps
-from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR
+from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR, run_eagerly
 
 
 class Patches:
@@ -34,7 +33,8 @@ class Patches:
         self._active = 0
         self._replaced: list[Replacement] = []
         self._overridden: list[tuple[type, str, Any]] = []
-        self._stances: list[Any] = []
+        self._stances: list[Callable[[], None]] = []
+        self._watching: set[Any] = set()
         self._wrapped: dict[Any, Any] = {}
         # Callers compare these functions by identity.
         self._hidden = HiddenKernels()
@@ -64,6 +64,8 @@ class Patches:
                 own = [(spaces[number], name) for number, name in known.named]
                 for namespace, name in own + named(names.code, found.ids):
                     self._replace(namespace, name, namespace[name], found.wrappers[id(namespace[name])])
+                for kind in names.structure.attention_kinds:
+                    self._watch(kind, names.structure.forwards)
             except BaseException:
                 self._uninstall()
                 raise
@@ -86,11 +88,12 @@ class Patches:
         with self._lock:  # recordings of other threads wait
             replaced, overridden = list(self._replaced), [(*each, vars(each[0])[each[1]]) for each in self._overridden]
             active, self._active = self._active, 0
+            watching = set(self._watching)
             self._uninstall()
             try:
                 yield
             finally:
-                self._active = active
+                self._active, self._watching = active, watching
                 for each in replaced:
                     self._replace(*each)
                 for owner, name, own, override in overridden:
@@ -112,7 +115,7 @@ class Patches:
 
     def _run_eagerly(self) -> None:
         if COMPILER in sys.modules or FLEX_OPERATOR[0] in sys.modules:
-            self._stances.append(torch.compiler.set_stance("force_eager"))
+            self._stances.append(run_eagerly())
 
     def _uninstall(self) -> None:
         if self._active:
@@ -121,6 +124,7 @@ class Patches:
             namespace, name, original, replacement = self._replaced.pop()
             if namespace.get(name) is replacement:  # unless somebody else has replaced it since
                 namespace[name] = original
+        self._watching.clear()
         while self._overridden:
             owner, name, own = self._overridden.pop()
             if own is None:
@@ -128,12 +132,23 @@ class Patches:
             else:
                 setattr(owner, name, own)
         while self._stances:
-            self._stances.pop().__exit__(None, None, None)
+            self._stances.pop()()
 
     def _replace(self, namespace: Namespace, name: str, original: Any, replacement: Any) -> None:
         if namespace.get(name) is original:
             self._replaced.append((namespace, name, original, replacement))
             namespace[name] = replacement
+
+    def _watch(self, kind: type, known: dict[type, Callable[..., Any]]) -> None:
+        """Replaces the `forward` of a class, unless it, or one that it inherits from, is already replaced."""
+        original = kind.forward  # type: ignore[attr-defined] # of a module
+        if original in self._watching:
+            return
+        if kind not in known or known[kind].__wrapped__ is not original:  # type: ignore[attr-defined]
+            known[kind] = self.calls.forward(original)
+        self._watching.add(known[kind])
+        self._overridden.append((kind, "forward", vars(kind).get("forward")))
+        kind.forward = known[kind]  # type: ignore[attr-defined]
 
     def _override(self, owner: type, name: str, wrap: Wrap) -> None:
         self._overridden.append((owner, name, vars(owner).get(name)))

@@ -326,3 +326,71 @@ def test_runs_have_what_is_missing_from_the_whole():
         model(x, x, x)
     trace.missing = [("somewhere", "a reason")]
     assert [run.missing for run in trace.runs] == [trace.missing] * 2
+
+
+class SquaredAttention(nn.Module):
+    """Its weights are not those of a softmax."""
+
+    def forward(self, x):
+        weights = (x @ x.mT).square()
+        return weights / weights.sum(-1, keepdim=True) @ x
+
+
+class OwnSquaredAttention(SquaredAttention):
+    pass
+
+
+class ForwardedSquaredAttention(SquaredAttention):
+    def forward(self, x):
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("kinds", [[SquaredAttention], [OwnSquaredAttention, SquaredAttention], [SquaredAttention] * 2])
+def test_classes_are_as_before(kinds):
+    model, x = nn.Sequential(*(kind() for kind in kinds)), torch.randn(2, 3, 5)
+    before = [vars(kind).get("forward") for kind in kinds]
+    wanted = model(x)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="not in the trace"), saccade.record(model) as trace:
+            assert torch.equal(model(x), wanted)
+        assert [each.path for each in trace.missing] == [str(number) for number in range(len(kinds))]
+        assert [vars(kind).get("forward") for kind in kinds] == before
+
+
+def test_a_forward_of_its_own_and_one_that_calls_another():
+    model, x = nn.Sequential(SquaredAttention(), ForwardedSquaredAttention()), torch.randn(2, 3, 5)
+    first = model[0]
+    first.forward = functools.partial(SquaredAttention.forward, first)
+    with pytest.warns(UserWarning, match="not in the trace"), saccade.record(model) as trace:
+        model(x)
+    assert [each.path for each in trace.missing] == ["0", "1"]
+    assert not first._forward_pre_hooks
+
+
+def test_a_class_whose_forward_was_replaced_since(monkeypatch):
+    model, x = nn.Sequential(SquaredAttention()), torch.randn(2, 3, 5)
+    with pytest.warns(UserWarning, match="not in the trace"), saccade.record(model):
+        model(x)
+    monkeypatch.setattr(SquaredAttention, "forward", lambda self, x: 2 * x)
+    with pytest.warns(UserWarning, match="not in the trace"), saccade.record(model) as trace:
+        assert torch.equal(model(x), 2 * x)
+    assert [each.path for each in trace.missing] == ["0"]
+
+
+def test_other_modules_of_the_class_are_not_missing():
+    model, other, x = nn.Sequential(SquaredAttention()), SquaredAttention(), torch.randn(2, 3, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with saccade.record(model) as trace:
+            other(x)
+            with saccade.record(other) as inner:
+                pass
+    assert (trace.missing, inner.missing) == ([], [])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with saccade.record(model) as trace, saccade.record(other) as inner:
+            model(x)
+            other(x)
+    assert [each.path for each in trace.missing] == ["0"]
+    assert [each.path for each in inner.missing] == ["SquaredAttention"]
+    assert len(told) == 2
