@@ -178,6 +178,14 @@ def test_inputs_that_may_be_missing_need_not_be_filled_in(chromium, tmp_path) ->
         assert not trouble
 
 
+def waiting(address: str) -> bool:
+    """Whether inputs wait."""
+    with urllib.request.urlopen(f"http://{address}/metrics") as answer:
+        found = re.search(r"saccade_queue_inputs\{.*\} (\S+)", answer.read().decode())
+    assert found is not None
+    return float(found[1]) > 0
+
+
 def test_signals(served, run) -> None:
     """SIGHUP refuses a damaged run and takes over a good one; SIGTERM answers what was accepted. Runs last."""
     server, address, log = served
@@ -209,7 +217,10 @@ def test_signals(served, run) -> None:
     before = len(statuses)
     for thread in threads:
         thread.start()
-    time.sleep(0.1)
+    seen = 0
+    while seen < 2 and any(thread.is_alive() for thread in threads):  # until one waits for the other, not for a moment
+        seen = seen + 1 if waiting(address) else 0
+        time.sleep(0.01)
     server.send_signal(signal.SIGTERM)
     for thread in threads:
         thread.join(60)
