@@ -101,6 +101,7 @@ class Hosted:
 
 async def _retire(version: Version) -> None:
     await version.close()
+    del version  # else it would be exempted from the collector too
     spare_collector()
 
 

@@ -12,7 +12,7 @@ from types import FrameType, MappingProxyType
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from saccade.attention import Attention
 from saccade.interpretation.recording.function_mode import RecordingMode
@@ -37,7 +37,6 @@ class Recording(Protocol):
     """What the replaced functions call. A frame is that of the function's caller."""
 
     changes: bool
-    ran: dict[int, nn.Module]
 
     def quick(self, frame: FrameType, *args: Any, **kwargs: Any) -> bool: ...
     def change_at(self, frame: FrameType) -> Change | None: ...
@@ -92,18 +91,6 @@ class Calls:
                 self.softmax(original) if function is None else self._attention(function, original)
             )
         return self._kernels[original](*args, **kwargs)
-
-    def forward(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """The replacement of the `forward` of modules that look like attention: it notes that they ran."""
-        thread = self.thread
-
-        @functools.wraps(original)
-        def forward(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            for recording in thread.recordings:
-                recording.ran[id(module.__dict__)] = module
-            return original(module, *args, **kwargs)
-
-        return forward
 
     def softmax(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """The replacement of a softmax."""

@@ -30,7 +30,6 @@ class Held:
 
     Attributes:
         named: the number of the module and the name of each attribute that is one of the functions.
-        forwards: the numbers of modules with a `forward` of their own, beside that of their class.
     """
 
     def __init__(self, modules: Sequence[nn.Module], ids: Set[int], kernels: HiddenKernels) -> None:
@@ -40,12 +39,9 @@ class Held:
         self._values: list[Callable[[Any], bool]] = []
         self._containers: list[tuple[int, str]] = []
         self.named: list[tuple[int, str]] = []
-        self.forwards: list[int] = []
         held = []
         for number, module in enumerate(modules):
             self._count += len(vars(module))
-            if "forward" in vars(module):
-                self.forwards.append(number)
             for name, value in own_items(vars(module)):
                 kind = type(value)
                 if id(value) in ids:

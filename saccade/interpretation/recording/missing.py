@@ -29,15 +29,16 @@ class Missing(NamedTuple):
 
 
 class _Hook:
-    """Takes note of a module that runs in this thread. A copy of it, or a saved one, has an idle hook."""
+    """Takes note of a module that runs in this thread, once. A copy of it, or a saved one, has an idle hook."""
 
-    def __init__(self, ran: dict[int, nn.Module] | None = None) -> None:
+    def __init__(self, ran: list[nn.Module] | None = None) -> None:
         self._ran = ran
         self._thread = threading.get_ident()
 
     def __call__(self, module: nn.Module, _: Any) -> None:
         if self._ran is not None and threading.get_ident() == self._thread:
-            self._ran[id(vars(module))] = module
+            self._ran.append(module)
+            remove_pre_hook(module, id(self))
 
     def __reduce__(self) -> tuple[type[_Hook], tuple[()]]:
         return _Hook, ()
@@ -46,27 +47,26 @@ class _Hook:
 class Watch:
     """Notices which modules that look like attention run.
 
-    These are modules with attention in their class name and no such module inside them. While something is recorded,
-    the `forward` of their classes is replaced by one that notes which of them run. A module with a `forward` of its own
-    gets a hook.
+    These are modules with attention in their class name and no such module inside them. Each has a hook until it runs
+    for the first time.
 
     Args:
         names: the modules of the model.
-        ran: the modules that ran, by the id of their attributes, and perhaps others of these classes.
     """
 
-    def __init__(self, names: Names, ran: dict[int, nn.Module]) -> None:
-        self._ran = ran
+    def __init__(self, names: Names) -> None:
+        self._ran: list[nn.Module] = []
         self._blocks: set[Place] = set()
+        self._mark = f"saccade sizes {id(self)}"
         self._names = names
-        self._hooked = [(names.modules[number], _Hook(ran)) for number in names.structure.held.forwards]
-        for module, hook in self._hooked:
-            add_pre_hook(module, id(hook), hook)
+        self._hook = _Hook(self._ran)
+        for module in names.attentions:
+            add_pre_hook(module, id(self._hook), self._hook)
 
     def stop(self) -> None:
-        """Removes the hooks."""
-        for module, hook in self._hooked:
-            remove_pre_hook(module, id(hook))
+        """Removes what is left of the hooks."""
+        for module in self._names.attentions:
+            remove_pre_hook(module, id(self._hook))
 
     def multiplied(self, place: Place, shape: Sequence[int], forward: FrameType | None) -> None:
         """Takes note of weights of this shape that `forward` multiplied by values.
@@ -76,7 +76,7 @@ class Watch:
         """
         if forward is None:
             return
-        sizes = forward.f_locals.setdefault(f"saccade sizes {id(self)}", set())
+        sizes = forward.f_locals.setdefault(self._mark, set())
         sizes.add((len(shape), *shape[-2:]))
         if len(sizes) > 1 and max(sizes)[0] > 4:
             self._blocks.add(place)
@@ -97,9 +97,7 @@ class Watch:
             softmaxes: those that were followed.
         """
         names = self._names
-        known = names.structure.attention_keys
-        own = [(names.places[key], module) for key, module in self._ran.items() if key in known]
-        ran = {place or ((), type(module).__name__): module for place, module in own}
+        ran = {names.place_of(module) or ((), type(module).__name__): module for module in self._ran}
         if not self._blocks and not softmaxes.lost and not names.outside and ran.keys() <= places:
             return []
         reasons: dict[str, str] = {}

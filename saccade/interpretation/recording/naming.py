@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain, takewhile
 from operator import attrgetter
 from types import FrameType
@@ -41,10 +41,7 @@ class _Structure:
     """The modules of a model when it was last recorded, without keeping them alive.
 
     Attributes:
-        attention_keys: of those that look like attention, without those around others of them, as in `Names.places`.
-        attention_kinds: their classes.
         held: what these modules held then, see `Held`.
-        forwards: for each of these classes, what replaces its `forward` during a recording.
     """
 
     def __init__(
@@ -54,11 +51,8 @@ class _Structure:
         code: list[dict[str, Any]],
         attentions: list[int],
     ) -> None:
-        self.places, self.code = places, code
-        self.attention_keys = frozenset(_key(modules[number]) for number in attentions)
-        self.attention_kinds = list(dict.fromkeys(type(modules[number]) for number in attentions))
+        self.places, self.code, self.attentions = places, code, attentions
         self.held: Any = None
-        self.forwards: dict[type, Callable[..., Any]] = {}
         self._modules = [weakref.ref(module) for module in modules]
         self._names, self._ids = _children_of(list(map(_ATTRIBUTES, modules)))
 
@@ -90,6 +84,7 @@ class Names:
         modules: these modules.
         attributes: of each of these.
         code: the globals of their `forward`, where functions may have names of their own.
+        attentions: the modules that look like attention, without those around others of them.
         structure: what is remembered of the model until the next recording.
         outside: the classes of other models that attended inside the model.
     """
@@ -103,14 +98,16 @@ class Names:
             self.structure = known
             self.modules, self.attributes = found
             self.places, self.code = known.places, known.code
+            self.attentions = [self.modules[number] for number in known.attentions]
             return
         self.modules = [model]  # keeps them alive, so that ids stay unique
         self.places = {_key(model): ()}
         self._look_inside(model, ())
         code = map(self._globals, {type(module): module for module in self.modules}.values())
         self.code = list({id(names): names for names in code if names is not None}.values())
-        self.attributes = list(map(_ATTRIBUTES, self.modules))
         attentions = self._innermost_attentions()
+        self.attentions = [self.modules[number] for number in attentions]
+        self.attributes = list(map(_ATTRIBUTES, self.modules))
         self.structure = _KNOWN[model] = _Structure(self.modules, self.places, self.code, attentions)
 
     def _innermost_attentions(self) -> list[int]:

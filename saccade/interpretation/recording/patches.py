@@ -34,7 +34,6 @@ class Patches:
         self._replaced: list[Replacement] = []
         self._overridden: list[tuple[type, str, Any]] = []
         self._stances: list[Callable[[], None]] = []
-        self._watching: set[Any] = set()
         self._wrapped: dict[Any, Any] = {}
         # Callers compare these functions by identity.
         self._hidden = HiddenKernels()
@@ -64,8 +63,6 @@ class Patches:
                 own = [(spaces[number], name) for number, name in known.named]
                 for namespace, name in own + named(names.code, found.ids):
                     self._replace(namespace, name, namespace[name], found.wrappers[id(namespace[name])])
-                for kind in names.structure.attention_kinds:
-                    self._watch(kind, names.structure.forwards)
             except BaseException:
                 self._uninstall()
                 raise
@@ -88,12 +85,11 @@ class Patches:
         with self._lock:  # recordings of other threads wait
             replaced, overridden = list(self._replaced), [(*each, vars(each[0])[each[1]]) for each in self._overridden]
             active, self._active = self._active, 0
-            watching = set(self._watching)
             self._uninstall()
             try:
                 yield
             finally:
-                self._active, self._watching = active, watching
+                self._active = active
                 for each in replaced:
                     self._replace(*each)
                 for owner, name, own, override in overridden:
@@ -124,7 +120,6 @@ class Patches:
             namespace, name, original, replacement = self._replaced.pop()
             if namespace.get(name) is replacement:  # unless somebody else has replaced it since
                 namespace[name] = original
-        self._watching.clear()
         while self._overridden:
             owner, name, own = self._overridden.pop()
             if own is None:
@@ -138,17 +133,6 @@ class Patches:
         if namespace.get(name) is original:
             self._replaced.append((namespace, name, original, replacement))
             namespace[name] = replacement
-
-    def _watch(self, kind: type, known: dict[type, Callable[..., Any]]) -> None:
-        """Replaces the `forward` of a class, unless it, or one that it inherits from, is already replaced."""
-        original = kind.forward  # type: ignore[attr-defined] # of a module
-        if original in self._watching:
-            return
-        if kind not in known or known[kind].__wrapped__ is not original:  # type: ignore[attr-defined]
-            known[kind] = self.calls.forward(original)
-        self._watching.add(known[kind])
-        self._overridden.append((kind, "forward", vars(kind).get("forward")))
-        kind.forward = known[kind]  # type: ignore[attr-defined]
 
     def _override(self, owner: type, name: str, wrap: Wrap) -> None:
         self._overridden.append((owner, name, vars(owner).get(name)))

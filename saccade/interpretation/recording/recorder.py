@@ -114,7 +114,6 @@ class Recorder:
         self._plain = self._keep_all and retention.everything and not self.changes
         self._softmaxes = Softmaxes()
         self.trace = Trace()
-        self.ran: dict[int, nn.Module] = {}  # see `Watch`
         self._seen = 0
         self._entered = False
         self._mode: RecordingMode | None = None
@@ -128,7 +127,7 @@ class Recorder:
         self._backlog = self.trace.backlog = Backlog(self._same_sequence, self.trace.waiting)
         self._outer = function_modes() if function_mode_count() else []
         hidden = patches.start(self, self._names)
-        self._watch = Watch(self._names, self.ran)
+        self._watch = Watch(self._names)
         if hidden:
             self._start_mode()
         return self.trace
@@ -160,7 +159,6 @@ class Recorder:
         self._backlog.end()
         del self._mode, self._runs, self._optimiser, self._backlog, self._watch, self._outer
         missing = [] if error else watch.found(noted, places, self.trace.left_out, self._softmaxes)
-        self.ran.clear()
         if error is None:
             self.trace.end(missing)
         self._retention.end(noted, missing)

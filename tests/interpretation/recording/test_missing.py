@@ -367,6 +367,27 @@ def test_a_forward_of_its_own_and_one_that_calls_another():
     assert not first._forward_pre_hooks
 
 
+class StaticAttention(nn.Module):
+    @staticmethod
+    def forward(x):
+        return x.relu()
+
+
+def test_a_forward_that_does_not_take_the_module():
+    model, x = nn.Sequential(StaticAttention()), torch.randn(2, 3, 5)
+    with pytest.warns(UserWarning, match="not in the trace"), saccade.record(model) as trace:
+        assert torch.equal(model(x), x.relu())
+    assert [each.path for each in trace.missing] == ["0"]
+
+
+def test_a_class_that_is_changed_while_it_is_recorded(monkeypatch):
+    model = nn.Sequential(SquaredAttention())
+    monkeypatch.setattr(SquaredAttention, "forward", SquaredAttention.forward)
+    with saccade.record(model):
+        SquaredAttention.forward = new = lambda self, x: x
+    assert SquaredAttention.forward is new
+
+
 def test_a_class_whose_forward_was_replaced_since(monkeypatch):
     model, x = nn.Sequential(SquaredAttention()), torch.randn(2, 3, 5)
     with pytest.warns(UserWarning, match="not in the trace"), saccade.record(model):
