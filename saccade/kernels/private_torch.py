@@ -14,7 +14,7 @@
 | `torch.overrides._get_current_function_mode_stack`, `_push_mode`, `_pop_mode` | adding a mode below others |
 | `nn.Module._forward_hooks`, `_forward_pre_hooks` | whether something watches a module, and watching it |
 | `nn.Module._modules` | walking a model's modules faster than `named_children` |
-| `torch._dynamo.eval_frame._stance`, `DynamoStance` | running everything uncompiled, faster than by `set_stance` |
+| `torch._dynamo`, only its name | whether anything may be compiled |
 | `torch._foreach_mul_` | scaling all gradients by one kernel |
 | `torch.ops.mkldnn._reorder_linear_weight`, `_linear_pointwise` | linear layers with weights packed beforehand |
 | `torch._native_multi_head_attention`, `torch._transformer_encoder_layer_fwd` | fast paths that `record` replaces |
@@ -27,11 +27,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import torch
@@ -46,7 +43,7 @@ FLEX_OPERATOR = ("torch.nn.attention.flex_attention", "flex_attention_hop")
 BINDINGS = "torch._C"
 """PyTorch's compiled modules. They compare functions by identity, so nothing in them may be replaced."""
 
-COMPILER = "torch._dynamo.eval_frame"
+COMPILER = "torch._dynamo"
 """The module of torch.compile: if it was never imported, nothing is compiled."""
 
 function_mode_count = torch._C._len_torch_function_stack
@@ -109,18 +106,6 @@ def versions(tensors: Mapping[str, Tensor]) -> dict[str, int]:
         return {name: tensor._version for name, tensor in tensors.items()}
     except RuntimeError:
         return {name: version(tensor) for name, tensor in tensors.items()}
-
-
-def run_eagerly() -> Callable[[], None]:
-    """Runs nothing compiled from now on, as `torch.compiler.set_stance("force_eager")`; returns what ends it."""
-    compiler = vars(sys.modules.get(COMPILER) or importlib.import_module(COMPILER))
-    before, compiler["_stance"] = compiler["_stance"], _eager(compiler["DynamoStance"])
-    return lambda: compiler.update(_stance=before)
-
-
-@cache
-def _eager(stance: Callable[[str], Any]) -> Any:
-    return stance("force_eager")
 
 
 def in_backward() -> bool:

@@ -32,21 +32,16 @@ class Backlog:
         same_sequence: whether the queries of the module that runs in a frame stand in the sequence of its keys, as far
             as the module tells; asked at its first call.
         noted: gets all calls in order.
-
-    Attributes:
-        steps: calls that are not noted yet; `Recorder.quick` adds to them.
-        last: by place, the keys of the last call, and the calls that share them.
-        begun: the places of modules whose first call was not such a step.
     """
 
     def __init__(self, same_sequence: Callable[[FrameType, Place], bool], noted: list[tuple[Place, Kept]]) -> None:
         self._same_sequence: Callable[[FrameType, Place], bool] | None = same_sequence
         self._noted = noted
-        self.steps: list[_Step] = []
+        self._steps: list[_Step] = []
         self._tracker = Tracker()
         self._waiting: list[tuple[Place, Kept]] = []
-        self.begun: set[Place] = set()
-        self.last: dict[Place, tuple[Cache, list[Kept]]] = {}
+        self._begun: set[Place] = set()
+        self._last: dict[Place, tuple[Cache, list[Kept]]] = {}
         self._left: dict[Place, list[Kept]] = {}
         self._bytes = 0
         self._weights = 0
@@ -65,8 +60,8 @@ class Backlog:
         self.gather()
         self._noted.append((place, kept))
         foreseen, self._foreseen = self._foreseen == place, None
-        last = self.last.get(place)
-        if last is None and place not in self.begun:
+        last = self._last.get(place)
+        if last is None and place not in self._begun:
             self._begin(place, frame)
         key = kept.lasting("key")
         waits = key is not None and not key.is_nested
@@ -94,22 +89,56 @@ class Backlog:
             self._left_behind(place, cache, calls)
         cache = Cache(key)
         kept.share(cache)
-        self.last[place] = (cache, [kept])
+        self._last[place] = (cache, [kept])
+
+    def step(
+        self,
+        place: Place,
+        run: int,
+        query: Tensor,
+        key: Tensor,
+        mask: Tensor | None,
+        scale: float | None,
+        causal: bool,
+        sizes: tuple[int, int],
+    ) -> bool:
+        """Takes in a call of tensors that were never changed in place, with as little work as possible.
+
+        Args:
+            place, run: of the call.
+            query, key, mask, scale, causal: of `F.scaled_dot_product_attention`.
+            sizes: the numbers of queries and keys.
+
+        Returns:
+            False if nothing was done, since it is neither the first call of a module nor one that adds to its keys.
+        """
+        last = self._last.get(place)
+        if last is None:
+            if sizes[1] > sizes[0] or place in self._begun:
+                return False
+            cache = Cache(key)
+            self._last[place] = (cache, [])
+        else:
+            cache = last[0]
+            if cache.key is not key and not cache.grow(key):
+                return False
+        self._steps.append((place, run, query, mask, scale, causal, cache, sizes[1]))
+        return True
 
     @property
     def places(self) -> set[Place]:
         """The places of the modules that were called."""
-        return self.begun | self.last.keys()
+        return self._begun | self._last.keys()
 
     def gather(self) -> None:
         """Notes the calls of `step`."""
-        steps, self.steps = self.steps, []
+        steps, self._steps = self._steps, []
         for place, run, query, mask, scale, causal, cache, keys in steps:
             tensors = {"query": query} if mask is None else {"query": query, "mask": mask}
             kept = Kept.step(scaled_dot(scale, causal), tensors, cache, keys, run)
             self._noted.append((place, kept))
             self._waiting.append((place, kept))
-            self.last[place][1].append(kept)
+            self._last[place][1].append(kept)
 
     def _left_behind(self, place: Place, cache: Cache, calls: list[Kept]) -> None:
         """Counts what keys take that cannot be shared with later calls."""
@@ -121,7 +150,7 @@ class Backlog:
 
     def foresee(self, place: Place, run: int, weights: Tensor, keys: Tensor, frame: FrameType) -> Positions:
         """The positions of the next call, for changes that depend on them; `add` must follow."""
-        if place not in self.begun:
+        if place not in self._begun:
             self._begin(place, frame)
         self.locate()
         call = Foreseen(run)
@@ -132,7 +161,7 @@ class Backlog:
     def _begin(self, place: Place, frame: FrameType) -> None:
         """The first call of a module."""
         assert self._same_sequence is not None
-        self.begun.add(place)
+        self._begun.add(place)
         if self._same_sequence(frame, place):
             self._tracker.texts.add(place)
 
@@ -148,7 +177,7 @@ class Backlog:
     def end(self) -> None:
         """Marks the end: no more calls follow."""
         self._same_sequence = None
-        for cache, _ in self.last.values():
+        for cache, _ in self._last.values():
             cache.end()
 
     def _settle(self) -> None:

@@ -6,7 +6,7 @@ import inspect
 import re
 import weakref
 from collections.abc import Iterator
-from itertools import chain, takewhile
+from itertools import chain
 from operator import attrgetter
 from types import FrameType
 from typing import Any
@@ -80,8 +80,7 @@ class Names:
     disable PyTorch's fast paths.
 
     Attributes:
-        places: of all modules but the childless kinds, by the id of a module's attributes.
-        modules: these modules.
+        modules: all modules but the childless kinds.
         attributes: of each of these.
         code: the globals of their `forward`, where functions may have names of their own.
         attentions: the modules that look like attention, without those around others of them.
@@ -91,24 +90,24 @@ class Names:
 
     def __init__(self, model: nn.Module) -> None:
         self.outside: dict[str, None] = {}
-        self.places: dict[int, Place]
+        self._places: dict[int, Place]
         known = _KNOWN.get(model)
         found = None if known is None else known.modules()
         if known is not None and found is not None:
             self.structure = known
             self.modules, self.attributes = found
-            self.places, self.code = known.places, known.code
+            self._places, self.code = known.places, known.code
             self.attentions = [self.modules[number] for number in known.attentions]
             return
         self.modules = [model]  # keeps them alive, so that ids stay unique
-        self.places = {_key(model): ()}
+        self._places = {_key(model): ()}
         self._look_inside(model, ())
         code = map(self._globals, {type(module): module for module in self.modules}.values())
         self.code = list({id(names): names for names in code if names is not None}.values())
         attentions = self._innermost_attentions()
         self.attentions = [self.modules[number] for number in attentions]
         self.attributes = list(map(_ATTRIBUTES, self.modules))
-        self.structure = _KNOWN[model] = _Structure(self.modules, self.places, self.code, attentions)
+        self.structure = _KNOWN[model] = _Structure(self.modules, self._places, self.code, attentions)
 
     def _innermost_attentions(self) -> list[int]:
         """The numbers of the modules that look like attention, without those around others of them."""
@@ -126,7 +125,7 @@ class Names:
 
     def _look_inside(self, module: nn.Module, place: Place) -> None:
         """As `named_modules`, but faster: it adds to every recording of a short input."""
-        places, modules = self.places, self.modules
+        places, modules = self._places, self.modules
         whole = type(module) is MultiHead  # its attention counts as the module itself
         for name, child in children(module).items():
             if type(child) in CHILDLESS or _key(child) in places:
@@ -140,7 +139,7 @@ class Names:
     def _globals(self, module: nn.Module) -> dict[str, Any] | None:
         """The globals of the code of a module; None for PyTorch's own modules."""
         if isinstance(module, torch.jit.ScriptModule):
-            where = path_of(self.places[_key(module)]) or "The model"
+            where = path_of(self._places[_key(module)]) or "The model"
             raise TypeError(f"{where} is TorchScript, which cannot be recorded: record the original module.")
         if type(module).__module__.startswith("torch."):
             return None
@@ -151,7 +150,7 @@ class Names:
 
         Another model that the model runs, such as the draft model of assisted generation, is outside.
         """
-        places = self.places
+        places = self._places
         unknown: list[nn.Module] | None = None
         while frame is not None:
             code = frame.f_code
@@ -180,22 +179,28 @@ class Names:
         """The modules of the model that run in a frame, the innermost first."""
         for each in _frames(frame):
             owner = _owner(each)
-            if owner is not None and _key(owner) in self.places:
+            if owner is not None and _key(owner) in self._places:
                 yield owner
 
     def place_of(self, module: nn.Module) -> Place:
         """The place of a module of the model."""
-        return self.places[_key(module)]
+        return self._places[_key(module)]
 
     def outermost(self, frame: FrameType, end: FrameType) -> FrameType | None:
         """The outermost frame that runs for a module of the model; frames from `end` on do not count."""
-        around = list(takewhile(lambda each: each is not end, _frames(frame)))
-        owners = ((each, _owner(each)) for each in reversed(around))  # from outside: looking at a frame takes long
-        return next((each for each, owner in owners if owner is not None and _key(owner) in self.places), None)
+        found, places = None, self._places
+        here: FrameType | None = frame
+        while here is not None and here is not end:
+            code = here.f_code
+            owner = here.f_locals.get(code.co_varnames[0]) if code.co_argcount else None  # as `_owner`, but faster
+            if isinstance(owner, nn.Module) and id(owner.__dict__) in places:
+                found = here
+            here = here.f_back
+        return found
 
     def forward(self, frame: FrameType | None) -> FrameType | None:
         """The frame of the `forward` of the innermost module that runs in a frame."""
-        inner = next((each for each in _frames(frame) if _key(_owner(each)) in self.places), None)
+        inner = next((each for each in _frames(frame) if _key(_owner(each)) in self._places), None)
         if inner is None:
             return None
         module = _owner(inner)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from saccade.attention import Attention
@@ -21,7 +22,7 @@ from saccade.interpretation.recording.hidden import HiddenKernels
 from saccade.interpretation.recording.naming import Names
 from saccade.interpretation.recording.references import Namespace, References, Replacement, Wrap, named
 from saccade.kernels import steps
-from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR, run_eagerly
+from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR
 
 
 class Patches:
@@ -33,7 +34,7 @@ class Patches:
         self._active = 0
         self._replaced: list[Replacement] = []
         self._overridden: list[tuple[type, str, Any]] = []
-        self._stances: list[Callable[[], None]] = []
+        self._stances: list[Any] = []
         self._wrapped: dict[Any, Any] = {}
         # Callers compare these functions by identity.
         self._hidden = HiddenKernels()
@@ -111,7 +112,7 @@ class Patches:
 
     def _run_eagerly(self) -> None:
         if COMPILER in sys.modules or FLEX_OPERATOR[0] in sys.modules:
-            self._stances.append(run_eagerly())
+            self._stances.append(torch.compiler.set_stance("force_eager"))
 
     def _uninstall(self) -> None:
         if self._active:
@@ -127,7 +128,7 @@ class Patches:
             else:
                 setattr(owner, name, own)
         while self._stances:
-            self._stances.pop()()
+            self._stances.pop().__exit__(None, None, None)
 
     def _replace(self, namespace: Namespace, name: str, original: Any, replacement: Any) -> None:
         if namespace.get(name) is original:

@@ -21,7 +21,6 @@ from saccade.interpretation.recording.changes import Changes, Intervention
 from saccade.interpretation.recording.function_mode import RecordingMode
 from saccade.interpretation.recording.graphs import edge_softmax
 from saccade.interpretation.recording.heads import Heads, NumHeads
-from saccade.interpretation.recording.kept import Cache
 from saccade.interpretation.recording.missing import Watch, warn
 from saccade.interpretation.recording.naming import Names, Place, kind_of, path_of
 from saccade.interpretation.recording.patches import patches
@@ -247,32 +246,17 @@ class Recorder:
         """Keeps the usual call of `F.scaled_dot_product_attention` in a fraction of the time that `attended` takes.
 
         Nearly all that a call costs is fetching code and objects that the model has pushed out of the processor's
-        caches. So this does what cannot wait, in one function, and little else: it takes the first call of a module
-        and calls that add to its keys, of tensors that were never changed in place. Returns whether it took the call.
+        caches. So this does what cannot wait, and little else. Returns whether the call is dealt with.
         """
         sizes = lengths(query, key, attn_mask) if self._plain else None
         if sizes is None:
             return False
-        code = frame.f_code
-        owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
-        if isinstance(owner, nn.Module) and (place := self._names.places.get(id(owner.__dict__))):
-            pass  # as `Names.place` would find in its first step
-        elif (place := self._names.place(frame)) is None:
+        place = self._names.place(frame)
+        if place is None:
             return True
-        place = place or self._whole
-        backlog, runs = self._backlog, self._runs
-        last = backlog.last.get(place)
-        if last is None:
-            if sizes[1] > sizes[0] or place in backlog.begun:
-                return False
-            cache = Cache(key)
-            backlog.last[place] = (cache, [])
-        else:
-            cache = last[0]
-            if cache.key is not key and not cache.grow(key):
-                return False
-        run = runs.count - 1 if runs.token is not None and runs.token() is not None else runs.number(frame)
-        backlog.steps.append((place, run, query, attn_mask, scale, is_causal, cache, sizes[1]))
+        run = self._runs.number(frame)
+        if not self._backlog.step(place or self._whole, run, query, key, attn_mask, scale, is_causal, sizes):
+            return False
         self._seen += 1
         return True
 
