@@ -6,6 +6,7 @@ context = E[ f(values, z) ],   z ~ p(z | query, keys)
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +26,18 @@ from saccade.selections.base import full_mask
 
 Change = Callable[[Tensor, Tensor], Tensor]
 """Maps weights (*batch, queries, keys) and the mask, bool of the same shape, to the weights to read with."""
+
+
+class Watcher(Protocol):
+    """What sees the readings of attention, and may change them: `saccade.record`."""
+
+    def watches(self) -> bool: ...
+    def read(self, attention: Attention, query: Tensor | None, memory: Memory, state: State | None) -> Reading: ...
+    def note(self, reading: Reading) -> bool: ...
+
+
+watchers: list[Watcher] = []
+"""At most one, which is here while any thread records."""
 
 
 class Attention(nn.Module):
@@ -142,6 +155,12 @@ class Attention(nn.Module):
 
     def read(self, query: Tensor | None, memory: Memory, *, state: State | None = None) -> Reading:
         """Reads with one or more queries; `state` is that of the previous reading, None at the first."""
+        if watchers and watchers[0].watches():
+            return watchers[0].read(self, query, memory, state)
+        return self.read_unwatched(query, memory, state=state)
+
+    def read_unwatched(self, query: Tensor | None, memory: Memory, *, state: State | None = None) -> Reading:
+        """Like `read`, but `saccade.record` does not see it."""
         query = self._check_query(query, memory)
         state = self._check_state(state)
         if self.score.stateful:
@@ -171,14 +190,14 @@ class Attention(nn.Module):
 
     def watched(self) -> bool:
         """Whether `saccade.record` is recording this thread: then every reading must go through `read`."""
-        return False
+        return bool(watchers) and watchers[0].watches()
 
     def note(self, reading: Reading) -> bool:
         """Passes a reading that a kernel computed for many steps to `saccade.record`.
 
         False if its weights are to be changed: then read step by step.
         """
-        return True
+        return not self.watched() or watchers[0].note(reading)
 
     def read_plain(self, query: Tensor, memory: Memory, state: State, change: Change | None = None) -> Reading:
         """The reference definition: score all keys, select, aggregate. Fast paths give the same result."""

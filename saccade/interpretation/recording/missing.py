@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence, Set
+from threading import get_ident
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from torch import nn
 from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.naming import Names, Place, path_of
 from saccade.interpretation.recording.softmaxes import Softmaxes
-from saccade.kernels.private_torch import add_pre_hook, remove_pre_hook
+from saccade.kernels.private_torch import called_module, take_calls, takes_calls, untaken_call
 
 
 class Missing(NamedTuple):
@@ -28,27 +29,58 @@ class Missing(NamedTuple):
     reason: str
 
 
-class _Hook:
-    """Takes note of a module that runs in this thread, once. A copy of it, or a saved one, has an idle hook."""
+class _Note:
+    """Takes the first call of each of these modules in this thread, notes that the module runs, and lets it run.
 
-    def __init__(self, ran: list[nn.Module] | None = None) -> None:
+    It takes less time than a hook, and copies of a module do not have it.
+
+    Args:
+        modules: whose calls to take.
+        ran: gets the modules that run.
+    """
+
+    def __init__(self, modules: Sequence[nn.Module], ran: list[nn.Module]) -> None:
+        self._modules = modules
         self._ran = ran
-        self._thread = threading.get_ident()
+        self._thread = get_ident()
+        self._active = True
+        self._before: dict[int, Any] = {}  # what took the calls of a module already, such as another recording
+        for module in modules:
+            before = take_calls(module, self)
+            if before is not None:
+                self._before[id(module)] = before
 
-    def __call__(self, module: nn.Module, _: Any) -> None:
-        if self._ran is not None and threading.get_ident() == self._thread:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._run(called_module(sys._getframe(1)), args, kwargs)
+
+    def _run(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
+        if get_ident() == self._thread:
             self._ran.append(module)
-            remove_pre_hook(module, id(self))
+            self._release(module)
+        before = self._before_of(module)
+        if before is None:
+            return untaken_call(module)(*args, **kwargs)
+        return before._run(module, args, kwargs) if isinstance(before, _Note) else before(*args, **kwargs)
 
-    def __reduce__(self) -> tuple[type[_Hook], tuple[()]]:
-        return _Hook, ()
+    def stop(self) -> None:
+        """Takes no more calls."""
+        self._active = False
+        for module in self._modules:
+            self._release(module)
+
+    def _release(self, module: nn.Module) -> None:
+        if takes_calls(module) is self:  # a recording that began later may take them until it ends
+            take_calls(module, self._before_of(module))
+
+    def _before_of(self, module: nn.Module) -> Any:
+        before = self._before.get(id(module))
+        return before._before_of(module) if isinstance(before, _Note) and not before._active else before
 
 
 class Watch:
     """Notices which modules that look like attention run.
 
-    These are modules with attention in their class name and no such module inside them. Each has a hook until it runs
-    for the first time.
+    These are modules with attention in their class name and no such module inside them.
 
     Args:
         names: the modules of the model.
@@ -59,14 +91,11 @@ class Watch:
         self._blocks: set[Place] = set()
         self._mark = f"saccade sizes {id(self)}"
         self._names = names
-        self._hook = _Hook(self._ran)
-        for module in names.attentions:
-            add_pre_hook(module, id(self._hook), self._hook)
+        self._note = _Note(names.attentions, self._ran)
 
     def stop(self) -> None:
-        """Removes what is left of the hooks."""
-        for module in self._names.attentions:
-            remove_pre_hook(module, id(self._hook))
+        """Takes no more notes."""
+        self._note.stop()
 
     def multiplied(self, place: Place, shape: Sequence[int], forward: FrameType | None) -> None:
         """Takes note of weights of this shape that `forward` multiplied by values.
@@ -97,7 +126,8 @@ class Watch:
             softmaxes: those that were followed.
         """
         names = self._names
-        ran = {names.place_of(module) or ((), type(module).__name__): module for module in self._ran}
+        known = [module for module in self._ran if names.has(module)]  # copies that share attributes run too
+        ran = {names.place_of(module) or ((), type(module).__name__): module for module in known}
         if not self._blocks and not softmaxes.lost and not names.outside and ran.keys() <= places:
             return []
         reasons: dict[str, str] = {}

@@ -6,7 +6,7 @@ import inspect
 import re
 import weakref
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, takewhile
 from operator import attrgetter
 from types import FrameType
 from typing import Any
@@ -182,21 +182,19 @@ class Names:
             if owner is not None and _key(owner) in self._places:
                 yield owner
 
+    def has(self, module: nn.Module) -> bool:
+        """Whether this is a module of the model."""
+        return _key(module) in self._places
+
     def place_of(self, module: nn.Module) -> Place:
         """The place of a module of the model."""
         return self._places[_key(module)]
 
     def outermost(self, frame: FrameType, end: FrameType) -> FrameType | None:
         """The outermost frame that runs for a module of the model; frames from `end` on do not count."""
-        found, places = None, self._places
-        here: FrameType | None = frame
-        while here is not None and here is not end:
-            code = here.f_code
-            owner = here.f_locals.get(code.co_varnames[0]) if code.co_argcount else None  # as `_owner`, but faster
-            if isinstance(owner, nn.Module) and id(owner.__dict__) in places:
-                found = here
-            here = here.f_back
-        return found
+        around = list(takewhile(lambda each: each is not end, _frames(frame)))
+        # From outside: to ask a frame for one of its variables, Python copies all of them.
+        return next((each for each in reversed(around) if _key(_owner(each)) in self._places), None)
 
     def forward(self, frame: FrameType | None) -> FrameType | None:
         """The frame of the `forward` of the innermost module that runs in a frame."""

@@ -12,17 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from saccade.attention import Attention
+from saccade.attention import watchers
 from saccade.interpretation.recording.calls import Calls, Recording
 from saccade.interpretation.recording.held import Held
 from saccade.interpretation.recording.hidden import HiddenKernels
 from saccade.interpretation.recording.naming import Names
-from saccade.interpretation.recording.references import Namespace, References, Replacement, Wrap, named
+from saccade.interpretation.recording.references import Namespace, References, Replacement, named
 from saccade.kernels import steps
-from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR
+from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR, set_stance
 
 
 class Patches:
@@ -33,7 +32,7 @@ class Patches:
         self._lock = threading.RLock()
         self._active = 0
         self._replaced: list[Replacement] = []
-        self._overridden: list[tuple[type, str, Any]] = []
+        self._methods: list[Any] = []
         self._stances: list[Any] = []
         self._wrapped: dict[Any, Any] = {}
         # Callers compare these functions by identity.
@@ -68,23 +67,21 @@ class Patches:
                 self._uninstall()
                 raise
             self._active += 1
-        self.calls.thread.recordings.append(recording)
+            self.calls.start(recording)
         return hidden
 
     def stop(self, recording: Recording) -> None:
         """Ends a recording; the last one restores every function."""
-        try:
-            self.calls.thread.recordings.remove(recording)
-        finally:
-            with self._lock:
-                self._active -= 1
-                self._uninstall()
+        with self._lock:
+            self.calls.stop(recording)
+            self._active -= 1
+            self._uninstall()
 
     @contextmanager
     def lifted(self) -> Iterator[None]:
         """A context in which nothing is replaced, for compilers that trace the code they run."""
         with self._lock:  # recordings of other threads wait
-            replaced, overridden = list(self._replaced), [(*each, vars(each[0])[each[1]]) for each in self._overridden]
+            replaced = list(self._replaced)
             active, self._active = self._active, 0
             self._uninstall()
             try:
@@ -93,10 +90,7 @@ class Patches:
                 self._active = active
                 for each in replaced:
                     self._replace(*each)
-                for owner, name, own, override in overridden:
-                    self._overridden.append((owner, name, own))
-                    setattr(owner, name, override)
-                self._run_eagerly()
+                self._watch()
 
     def _install(self) -> None:
         for each in self._references.replacements():
@@ -104,15 +98,18 @@ class Patches:
             if namespace.get(name) is original:
                 namespace[name] = replacement
                 self._replaced.append(each)
-        self._override(Attention, "read", self.calls.read)
-        self._override(Attention, "note", self.calls.note)
-        self._override(Attention, "watched", self.calls.watched)
-        self._override(Tensor, "softmax", self.calls.softmax)
-        self._run_eagerly()
+        self._watch()
 
-    def _run_eagerly(self) -> None:
+    def _watch(self) -> None:
+        """Sees what is not called by name, and keeps it from being compiled."""
+        watchers.append(self.calls)
+        original = Tensor.softmax
+        if original not in self._wrapped:
+            self._wrapped[original] = self.calls.softmax(original)
+        self._methods.append(vars(Tensor).get("softmax"))
+        Tensor.softmax = self._wrapped[original]  # type: ignore[method-assign]
         if COMPILER in sys.modules or FLEX_OPERATOR[0] in sys.modules:
-            self._stances.append(torch.compiler.set_stance("force_eager"))
+            self._stances.append(set_stance())
 
     def _uninstall(self) -> None:
         if self._active:
@@ -121,26 +118,20 @@ class Patches:
             namespace, name, original, replacement = self._replaced.pop()
             if namespace.get(name) is replacement:  # unless somebody else has replaced it since
                 namespace[name] = original
-        while self._overridden:
-            owner, name, own = self._overridden.pop()
-            if own is None:
-                delattr(owner, name)
+        while self._methods:
+            own = self._methods.pop()
+            if own is None:  # it is inherited
+                del Tensor.softmax
             else:
-                setattr(owner, name, own)
+                Tensor.softmax = own  # type: ignore[method-assign]
         while self._stances:
-            self._stances.pop().__exit__(None, None, None)
+            set_stance(self._stances.pop())
+        watchers.clear()
 
     def _replace(self, namespace: Namespace, name: str, original: Any, replacement: Any) -> None:
         if namespace.get(name) is original:
             self._replaced.append((namespace, name, original, replacement))
             namespace[name] = replacement
-
-    def _override(self, owner: type, name: str, wrap: Wrap) -> None:
-        self._overridden.append((owner, name, vars(owner).get(name)))
-        original = getattr(owner, name)
-        if original not in self._wrapped:
-            self._wrapped[original] = wrap(original)
-        setattr(owner, name, self._wrapped[original])
 
 
 patches = Patches()

@@ -3,6 +3,7 @@
 import copy
 import functools
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import saccade
+from saccade.kernels.private_torch import takes_calls
 from tests.interpretation.recording.models import Layer, plain_weights
 
 SDPA = F.scaled_dot_product_attention
@@ -232,8 +234,8 @@ def test_what_is_not_seen_is_told():
     assert len(warned) == 1
     assert [path for path, _ in trace.missing] == ["unseen", "chunked"]
     assert list(trace) == ["seen"]
-    assert not model.unseen._forward_pre_hooks
-    assert not model.idle._forward_pre_hooks
+    assert takes_calls(model.unseen) is None
+    assert takes_calls(model.idle) is None
 
 
 def test_no_warning_for_what_is_left_out_or_did_not_run():
@@ -364,7 +366,7 @@ def test_a_forward_of_its_own_and_one_that_calls_another():
     with pytest.warns(UserWarning, match="not in the trace"), saccade.record(model) as trace:
         model(x)
     assert [each.path for each in trace.missing] == ["0", "1"]
-    assert not first._forward_pre_hooks
+    assert takes_calls(first) is None
 
 
 class StaticAttention(nn.Module):
@@ -415,3 +417,62 @@ def test_other_modules_of_the_class_are_not_missing():
     assert [each.path for each in trace.missing] == ["0"]
     assert [each.path for each in inner.missing] == ["SquaredAttention"]
     assert len(told) == 2
+
+
+def _missing(model, x):
+    """Records a run, and says what is missing; the model is called as before afterwards."""
+    with pytest.warns(UserWarning, match="not in the trace"), saccade.record(model) as trace:
+        model(x)
+    return [each.path for each in trace.missing]
+
+
+def test_a_module_that_was_compiled_by_itself():
+    model, x = nn.Sequential(SquaredAttention(), SquaredAttention()), torch.randn(2, 3, 5)
+    for module in model:
+        module.compile(backend="eager")
+    before = [takes_calls(module) for module in model]
+    assert None not in before
+    assert _missing(model, x) == ["0", "1"]
+    with saccade.record(model):
+        pass
+    assert [takes_calls(module) for module in model] == before
+
+
+@pytest.mark.parametrize("order", ["inner ends first", "outer ends first"])
+def test_recordings_that_overlap(order):
+    model, x = nn.Sequential(SquaredAttention(), SquaredAttention()), torch.randn(2, 3, 5)
+    first, second = saccade.record(model), saccade.record(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first.__enter__()
+        second.__enter__()
+        model[0](x)
+        one, other = (second, first) if order == "inner ends first" else (first, second)
+        one.__exit__(None, None, None)
+        model[1](x)
+        other.__exit__(None, None, None)
+    assert [each.path for each in one.trace.missing] == ["0"]
+    assert [each.path for each in other.trace.missing] == ["0", "1"]
+    assert [takes_calls(module) for module in model] == [None, None]
+
+
+def test_other_threads_run_the_modules_too():
+    model, x = nn.Sequential(SquaredAttention(), SquaredAttention()), torch.randn(2, 3, 5)
+    wanted = model(x)
+    with pytest.warns(UserWarning, match="not in the trace"), ThreadPoolExecutor(1) as other:
+        with saccade.record(model) as trace:
+            assert torch.equal(other.submit(model, x).result(), wanted)
+            assert other.submit(_missing, model, x).result() == ["0", "1"]
+            model[1](x)
+    assert [each.path for each in trace.missing] == ["1"]
+    assert [takes_calls(module) for module in model] == [None, None]
+
+
+def test_a_replica_runs_as_itself():
+    model, x = nn.Sequential(SquaredAttention()), torch.randn(2, 3, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with saccade.record(model):
+            replica = model[0]._replicate_for_data_parallel()  # a copy of its attributes
+            replica.forward = lambda x: 3 * x
+            assert torch.equal(replica(x), 3 * x)

@@ -91,7 +91,7 @@ def _replaced():
     """What a recording changes for a while."""
     functions = "scaled_dot_product_attention", "multi_head_attention_forward", "softmax"
     fast = torch._native_multi_head_attention, torch._transformer_encoder_layer_fwd
-    others = torch.overrides.has_torch_function, saccade.Attention.read, torch.softmax, torch.Tensor.softmax
+    others = torch.overrides.has_torch_function, torch.softmax, torch.Tensor.softmax
     return *(getattr(F, name) for name in functions), *fast, *others, models.scaled_dot_product_attention
 
 
@@ -111,7 +111,7 @@ def test_nothing_is_left_behind(x):
     assert list(trace) == ["first"]
     assert all(now is then for now, then in zip(_replaced(), before, strict=True))
     assert "softmax" not in vars(torch.Tensor)
-    assert not patches.calls.thread.recordings
+    assert not patches.calls.threads
     model(x)
     assert list(trace) == ["first"]
 
@@ -477,16 +477,19 @@ def test_reductions_of_readings_are_not_attention_themselves(x):
 def test_replacements_are_lifted_for_a_compiler_and_come_back():
     attention = saccade.Attention(score=saccade.scores.DotScore())
     keys = torch.randn(2, 5, 3)
-    before = saccade.Attention.read
+    before = torch.Tensor.softmax
     with saccade.record(attention) as trace:
-        replaced = saccade.Attention.read
+        replaced = torch.Tensor.softmax
         assert replaced is not before
+        assert attention.watched()
         with patches.lifted():
-            assert saccade.Attention.read is before
+            assert torch.Tensor.softmax is before
+            assert not attention.watched()
             attention(keys[:, :1], keys)
-        assert saccade.Attention.read is replaced
+        assert torch.Tensor.softmax is replaced
         attention(keys, keys)
-    assert saccade.Attention.read is before
+    assert torch.Tensor.softmax is before
+    assert not attention.watched()
     assert [call.shape for call in trace.calls] == [(2, 1, 5, 5)]
 
 
