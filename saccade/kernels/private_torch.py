@@ -16,7 +16,7 @@
 | `nn.Module._compiled_call_impl`, `_call_impl` | noticing that a module runs, in half the time of a hook |
 | `nn.Module._modules` | walking a model's modules faster than `named_children` |
 | `torch._dynamo`, only its name | whether anything may be compiled |
-| `torch._dynamo.eval_frame._set_stance`, `DynamoStance` | `torch.compiler.set_stance` in a third of its time |
+| `torch._dynamo.eval_frame._stance`, `DynamoStance` | `torch.compiler.set_stance` in a fraction of its time |
 | `torch._foreach_mul_` | scaling all gradients by one kernel |
 | `torch.ops.mkldnn._reorder_linear_weight`, `_linear_pointwise` | linear layers with weights packed beforehand |
 | `torch._native_multi_head_attention`, `torch._transformer_encoder_layer_fwd` | fast paths that `record` replaces |
@@ -148,16 +148,18 @@ def set_function_modes(modes: Sequence[TorchFunctionMode]) -> None:
 
 
 @functools.cache
-def _stances() -> tuple[Callable[[Any], Any], Any]:
-    from torch._dynamo.eval_frame import DynamoStance, _set_stance  # which takes a while to import
+def _compiler() -> tuple[Any, Any]:
+    """The part of the compiler that has a stance, and the stance in which it does nothing."""
+    from torch._dynamo import eval_frame  # which takes a while to import
 
-    return _set_stance, DynamoStance("force_eager")
+    return eval_frame, eval_frame.DynamoStance("force_eager")
 
 
 def set_stance(stance: Any = None) -> Any:
     """Makes compiled functions run eagerly, or as they did before; returns what brings the present stance back."""
-    change, eager = _stances()
-    return change(eager if stance is None else stance)
+    compiler, eager = _compiler()
+    before, compiler._stance = compiler._stance, stance or eager
+    return before
 
 
 CHILDREN = "_modules"
@@ -176,34 +178,19 @@ def scan(body: Any, state: Any, inputs: Any) -> Any:
     return operator(body, state, inputs, dim=0)
 
 
-COMPILED_CALL = "_compiled_call_impl"
-
-
-def take_calls(module: nn.Module, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
-    """Calls a function whenever the module is called, as `module.compile()` does; returns the one before."""
-    attributes = vars(module)
-    before: Callable[..., Any] | None = attributes.get(COMPILED_CALL)
-    if function is None:
-        attributes.pop(COMPILED_CALL, None)
-    else:
-        attributes[COMPILED_CALL] = function
-    return before
-
-
-def takes_calls(module: nn.Module) -> Callable[..., Any] | None:
-    """The function that takes the module's calls, if there is one."""
-    return vars(module).get(COMPILED_CALL)
+CALL = "_compiled_call_impl"
+"""The attribute of a module that is called in its place: `module.compile()` sets it, and copies do not have it."""
 
 
 def called_module(frame: FrameType) -> nn.Module:
-    """The module whose call is taken; `frame` is that of the function's caller."""
+    """The module whose `CALL` runs; `frame` is that of its caller."""
     module: nn.Module = frame.f_locals["self"]
     return module
 
 
-def untaken_call(module: nn.Module) -> Callable[..., Any]:
-    """Calls the module, hooks and all, although a function takes its calls."""
-    return module._call_impl
+def untaken_call(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Calls the module itself, hooks and all, although it has a `CALL`."""
+    return module._call_impl(*args, **kwargs)
 
 
 def hooked(module: nn.Module) -> bool:

@@ -14,7 +14,7 @@ from torch import nn
 from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.naming import Names, Place, path_of
 from saccade.interpretation.recording.softmaxes import Softmaxes
-from saccade.kernels.private_torch import called_module, take_calls, takes_calls, untaken_call
+from saccade.kernels.private_torch import CALL, called_module, untaken_call
 
 
 class Missing(NamedTuple):
@@ -46,35 +46,42 @@ class _Note:
         self._active = True
         self._before: dict[int, Any] = {}  # what took the calls of a module already, such as another recording
         for module in modules:
-            before = take_calls(module, self)
-            if before is not None:
-                self._before[id(module)] = before
+            attributes = module.__dict__
+            if CALL in attributes:
+                self._before[id(attributes)] = attributes[CALL]
+            attributes[CALL] = self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._run(called_module(sys._getframe(1)), args, kwargs)
 
     def _run(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
+        attributes = module.__dict__
         if get_ident() == self._thread:
             self._ran.append(module)
-            self._release(module)
-        before = self._before_of(module)
+            self._release(attributes)
+        before = self._before_of(attributes) if self._before else None
         if before is None:
-            return untaken_call(module)(*args, **kwargs)
+            return untaken_call(module, args, kwargs)
         return before._run(module, args, kwargs) if isinstance(before, _Note) else before(*args, **kwargs)
 
     def stop(self) -> None:
         """Takes no more calls."""
         self._active = False
         for module in self._modules:
-            self._release(module)
+            self._release(module.__dict__)
 
-    def _release(self, module: nn.Module) -> None:
-        if takes_calls(module) is self:  # a recording that began later may take them until it ends
-            take_calls(module, self._before_of(module))
+    def _release(self, attributes: dict[str, Any]) -> None:
+        if attributes.get(CALL) is not self:  # a recording that began later takes them until it ends
+            return
+        before = self._before_of(attributes) if self._before else None
+        if before is None:
+            del attributes[CALL]
+        else:
+            attributes[CALL] = before
 
-    def _before_of(self, module: nn.Module) -> Any:
-        before = self._before.get(id(module))
-        return before._before_of(module) if isinstance(before, _Note) and not before._active else before
+    def _before_of(self, attributes: dict[str, Any]) -> Any:
+        before = self._before.get(id(attributes))
+        return before._before_of(attributes) if isinstance(before, _Note) and not before._active else before
 
 
 class Watch:

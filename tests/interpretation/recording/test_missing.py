@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import saccade
-from saccade.kernels.private_torch import takes_calls
+from saccade.kernels.private_torch import CALL
 from tests.interpretation.recording.models import Layer, plain_weights
 
 SDPA = F.scaled_dot_product_attention
@@ -234,8 +234,8 @@ def test_what_is_not_seen_is_told():
     assert len(warned) == 1
     assert [path for path, _ in trace.missing] == ["unseen", "chunked"]
     assert list(trace) == ["seen"]
-    assert takes_calls(model.unseen) is None
-    assert takes_calls(model.idle) is None
+    assert CALL not in vars(model.unseen)
+    assert CALL not in vars(model.idle)
 
 
 def test_no_warning_for_what_is_left_out_or_did_not_run():
@@ -366,7 +366,7 @@ def test_a_forward_of_its_own_and_one_that_calls_another():
     with pytest.warns(UserWarning, match="not in the trace"), saccade.record(model) as trace:
         model(x)
     assert [each.path for each in trace.missing] == ["0", "1"]
-    assert takes_calls(first) is None
+    assert CALL not in vars(first)
 
 
 class StaticAttention(nn.Module):
@@ -430,12 +430,12 @@ def test_a_module_that_was_compiled_by_itself():
     model, x = nn.Sequential(SquaredAttention(), SquaredAttention()), torch.randn(2, 3, 5)
     for module in model:
         module.compile(backend="eager")
-    before = [takes_calls(module) for module in model]
+    before = [vars(module).get(CALL) for module in model]
     assert None not in before
     assert _missing(model, x) == ["0", "1"]
     with saccade.record(model):
         pass
-    assert [takes_calls(module) for module in model] == before
+    assert [vars(module).get(CALL) for module in model] == before
 
 
 @pytest.mark.parametrize("order", ["inner ends first", "outer ends first"])
@@ -453,7 +453,7 @@ def test_recordings_that_overlap(order):
         other.__exit__(None, None, None)
     assert [each.path for each in one.trace.missing] == ["0"]
     assert [each.path for each in other.trace.missing] == ["0", "1"]
-    assert [takes_calls(module) for module in model] == [None, None]
+    assert [vars(module).get(CALL) for module in model] == [None, None]
 
 
 def test_other_threads_run_the_modules_too():
@@ -465,7 +465,7 @@ def test_other_threads_run_the_modules_too():
             assert other.submit(_missing, model, x).result() == ["0", "1"]
             model[1](x)
     assert [each.path for each in trace.missing] == ["1"]
-    assert [takes_calls(module) for module in model] == [None, None]
+    assert [vars(module).get(CALL) for module in model] == [None, None]
 
 
 def test_a_replica_runs_as_itself():
