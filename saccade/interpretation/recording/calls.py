@@ -224,9 +224,7 @@ class Calls:
 
         return concatenation
 
-    def _run_multi_head(
-        self, thread: _Thread, original: Callable[..., Any], args: Any, kwargs: dict[str, Any]
-    ) -> Any:
+    def _run_multi_head(self, thread: _Thread, original: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Without weights to return, it calls `F.scaled_dot_product_attention`, whose weights can be changed."""
         call = inspect.signature(original).bind(*args, **kwargs)
         call.apply_defaults()
