@@ -155,8 +155,9 @@ class Attention(nn.Module):
 
     def read(self, query: Tensor | None, memory: Memory, *, state: State | None = None) -> Reading:
         """Reads with one or more queries; `state` is that of the previous reading, None at the first."""
-        if watchers and watchers[0].watches():
-            return watchers[0].read(self, query, memory, state)
+        for watcher in watchers:
+            if watcher.watches():
+                return watcher.read(self, query, memory, state)
         return self.read_unwatched(query, memory, state=state)
 
     def read_unwatched(self, query: Tensor | None, memory: Memory, *, state: State | None = None) -> Reading:
@@ -190,14 +191,14 @@ class Attention(nn.Module):
 
     def watched(self) -> bool:
         """Whether `saccade.record` is recording this thread: then every reading must go through `read`."""
-        return bool(watchers) and watchers[0].watches()
+        return any(watcher.watches() for watcher in watchers)
 
     def note(self, reading: Reading) -> bool:
         """Passes a reading that a kernel computed for many steps to `saccade.record`.
 
         False if its weights are to be changed: then read step by step.
         """
-        return not self.watched() or watchers[0].note(reading)
+        return all(watcher.note(reading) for watcher in watchers)
 
     def read_plain(self, query: Tensor, memory: Memory, state: State, change: Change | None = None) -> Reading:
         """The reference definition: score all keys, select, aggregate. Fast paths give the same result."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from threading import get_ident
 from types import FrameType, MappingProxyType
 from typing import Any, Protocol
 
@@ -54,10 +54,8 @@ class Recording(Protocol):
     def read(self, reader: Callable[[], Reading]) -> Reading: ...
 
 
-class _Thread:
+class _Thread(threading.local):
     """The recordings of one thread."""
-
-    __slots__ = ("changed", "inside", "recordings")
 
     def __init__(self) -> None:
         self.recordings: list[Recording] = []
@@ -66,32 +64,11 @@ class _Thread:
 
 
 class Calls:
-    """What runs in place of the replaced functions.
-
-    Attributes:
-        threads: those that record, by their ids: faster than `threading.local`, which counts in every call.
-    """
+    """What runs in place of the replaced functions."""
 
     def __init__(self) -> None:
-        self.threads: dict[int, _Thread] = {}
+        self.thread = _Thread()
         self._kernels: dict[Any, Callable[..., Any]] = {}
-
-    def start(self, recording: Recording) -> None:
-        """Notifies a recording of the calls of this thread until `stop`."""
-        self.threads.setdefault(get_ident(), _Thread()).recordings.append(recording)
-
-    def stop(self, recording: Recording) -> None:
-        """Ends what `start` began, possibly in another thread."""
-        for ident, thread in list(self.threads.items()):
-            if recording in thread.recordings:
-                thread.recordings.remove(recording)
-                if not thread.recordings:
-                    del self.threads[ident]
-
-    def _recordings(self) -> list[Recording]:
-        """Those of this thread."""
-        thread = self.threads.get(get_ident())
-        return [] if thread is None else thread.recordings
 
     def wraps(self) -> list[tuple[str, str, Wrap]]:
         """For each function to replace: the module that defines it, its name, and a factory for its replacement."""
@@ -106,8 +83,7 @@ class Calls:
 
     def kernel(self, name: str, original: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """Calls a kernel that a function mode has seen, as its replacement would."""
-        thread = self.threads.get(get_ident())
-        if thread is None or thread.inside:
+        if self.thread.inside or not self.thread.recordings:
             return original(*args, **kwargs)
         if original not in self._kernels:
             function = next((each for each in ATTENTION if each.name == name), None)
@@ -123,21 +99,19 @@ class Calls:
     @contextmanager
     def muted(self) -> Iterator[None]:
         """Inside, nothing that this thread calls is recorded."""
-        thread = self.threads[get_ident()]
-        before, thread.inside = thread.inside, True
+        before, self.thread.inside = self.thread.inside, True
         try:
             yield
         finally:
-            thread.inside = before
+            self.thread.inside = before
 
     def _wrap(self, run: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
         """A function that calls `run` where this thread records, and the original otherwise."""
-        threads = self.threads
+        thread = self.thread
 
         @functools.wraps(original, updated=())
         def function(*args: Any, **kwargs: Any) -> Any:
-            thread = threads.get(get_ident())
-            if thread is None or thread.inside:
+            if not thread.recordings or thread.inside:
                 return original(*args, **kwargs)
             thread.inside = True
             try:
@@ -149,7 +123,7 @@ class Calls:
 
     def _attention(self, function: Function, original: Callable[..., Any]) -> Callable[..., Any]:
         """The replacement of a function that computes attention: models call it most, so it does little."""
-        threads, attend, suffix = self.threads, function.attend, function.suffix
+        thread, attend, suffix = self.thread, function.attend, function.suffix
         plain = function.name == SCALED_DOT
 
         @functools.wraps(original, updated=())
@@ -160,17 +134,17 @@ class Calls:
                 kind is not Tensor and mask is not None and kind.__module__ == BIASES
             ):  # it checks that the function has its present name
                 return torch.overrides.handle_torch_function(attention, [mask], *args, **kwargs)
-            thread = threads.get(get_ident())
-            if thread is None or thread.inside:
+            recordings = thread.recordings
+            if thread.inside or not recordings:
                 return original(*args, **kwargs)
-            recordings, thread.inside = thread.recordings, True
+            thread.inside = True
             try:
                 frame = sys._getframe(1)
                 for recording in recordings:
                     if recording.changes:
                         change = self.change_at(frame)
                         if change is not None:
-                            return self._run_changed(thread, function, change, original, args, kwargs, frame)
+                            return self._run_changed(function, change, original, args, kwargs, frame)
                         break
                 result = original(*args, **kwargs)
                 for recording in recordings:
@@ -184,7 +158,6 @@ class Calls:
 
     def _run_changed(
         self,
-        thread: _Thread,
         function: Function,
         change: Change,
         original: Callable[..., Any],
@@ -193,18 +166,18 @@ class Calls:
         frame: FrameType,
     ) -> Any:
         if function.name == MULTI_HEAD:
-            return self._run_multi_head(thread, original, args, kwargs)
+            return self._run_multi_head(original, args, kwargs)
         if function.changed is None:
             raise NotImplementedError(f"The weights of {function.module}.{function.name} cannot be changed.")
         changed = function.changed(original, change, *args, **kwargs)
         if changed is None:
             result = original(*args, **kwargs)
-            for recording in thread.recordings:
+            for recording in self.thread.recordings:
                 recording.attended(function.attend, frame, function.suffix, None, args, kwargs)
             return result
         result, weights, keys = changed
-        thread.changed = weights
-        for recording in thread.recordings:
+        self.thread.changed = weights
+        for recording in self.thread.recordings:
             recording.attended(lambda: Captured(Given(), {"weights": weights}), frame, values=keys)
         return result
 
@@ -224,25 +197,25 @@ class Calls:
 
         return concatenation
 
-    def _run_multi_head(self, thread: _Thread, original: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    def _run_multi_head(self, original: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Without weights to return, it calls `F.scaled_dot_product_attention`, whose weights can be changed."""
         call = inspect.signature(original).bind(*args, **kwargs)
         call.apply_defaults()
         wanted, call.arguments["need_weights"] = call.arguments["need_weights"], False
-        thread.inside, thread.changed = False, None
+        self.thread.inside, self.thread.changed = False, None
         output, _ = original(*call.args, **call.kwargs)
-        weights, thread.changed = thread.changed, None
+        weights, self.thread.changed = self.thread.changed, None
         if not wanted:
             return output, None
         if weights is None:  # the change left them as they were
-            thread.inside = True
+            self.thread.inside = True
             return original(*args, **kwargs)
         weights = weights.mean(1) if call.arguments["average_attn_weights"] else weights
         return output, weights if call.arguments["query"].dim() == 3 else weights.squeeze(0)
 
     def _run_softmax(self, original: Callable[..., Any], args: Any, kwargs: dict[str, Any], frame: FrameType) -> Any:
         result = original(*args, **kwargs)
-        for recording in self._recordings():
+        for recording in self.thread.recordings:
             recording.softmax(args, kwargs, result, frame)
         return result
 
@@ -254,13 +227,13 @@ class Calls:
         result = original(*args, **kwargs)
         index, num_nodes, dim = _edge_arguments(*args, **kwargs)
         if index is not None:
-            for recording in self._recordings():
+            for recording in self.thread.recordings:
                 recording.edges(result, index, num_nodes, dim, frame)
         return result
 
     def watches(self) -> bool:
         """Whether this thread records."""
-        return get_ident() in self.threads
+        return bool(self.thread.recordings)
 
     def read(self, attention: Attention, query: Tensor | None, memory: Memory, state: State | None) -> Reading:
         """A reading of Saccade's attention, recorded or changed."""
@@ -269,15 +242,15 @@ class Calls:
             reader = functools.partial(attention.read_unwatched, query, memory, state=state)
         else:
             reader = functools.partial(attention.read_changed, query, memory, change, state=state)
-        for recording in self._recordings():
+        for recording in self.thread.recordings:
             reader = functools.partial(recording.read, reader)
         return reader()
 
     def note(self, reading: Reading) -> bool:
-        """Records a reading; False if its weights are to be changed."""
+        """Records a reading of Saccade's attention; False if its weights are to be changed."""
         if self.change_at(sys._getframe(1)) is not None:
             return False
-        for recording in self._recordings():
+        for recording in self.thread.recordings:
             recording.read(lambda: reading)
         return True
 
@@ -288,7 +261,7 @@ class Calls:
         def has_torch_function(arguments: Iterable[Any]) -> bool:
             if sys._getframe(1).f_globals.get("__name__") not in FAST_PATHS:
                 return original(arguments)
-            if any(recording.changes for recording in self._recordings()):
+            if any(recording.changes for recording in self.thread.recordings):
                 return True
             modes = function_modes()
             if not modes or any(not isinstance(mode, RecordingMode) for mode in modes):
@@ -299,7 +272,7 @@ class Calls:
 
     def change_at(self, frame: FrameType) -> Change | None:
         """What all recordings of this thread change in attention that is called in this frame."""
-        found = [each.change_at(frame) for each in self._recordings() if each.changes]
+        found = [each.change_at(frame) for each in self.thread.recordings if each.changes]
         changes = [change for change in found if change is not None]
         if not changes:
             return None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence, Set
-from threading import get_ident
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from torch import nn
 from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.naming import Names, Place, path_of
 from saccade.interpretation.recording.softmaxes import Softmaxes
-from saccade.kernels.private_torch import CALL, called_module, untaken_call
+from saccade.kernels.private_torch import add_pre_hook, remove_pre_hook
 
 
 class Missing(NamedTuple):
@@ -29,65 +28,27 @@ class Missing(NamedTuple):
     reason: str
 
 
-class _Note:
-    """Takes the first call of each of these modules in this thread, notes that the module runs, and lets it run.
+class _Hook:
+    """Takes note of a module that runs in this thread, once. A copy of it, or a saved one, has an idle hook."""
 
-    It takes less time than a hook, and copies of a module do not have it.
-
-    Args:
-        modules: whose calls to take.
-        ran: gets the modules that run.
-    """
-
-    def __init__(self, modules: Sequence[nn.Module], ran: list[nn.Module]) -> None:
-        self._modules = modules
+    def __init__(self, ran: list[nn.Module] | None = None) -> None:
         self._ran = ran
-        self._thread = get_ident()
-        self._active = True
-        self._before: dict[int, Any] = {}  # what took the calls of a module already, such as another recording
-        for module in modules:
-            attributes = module.__dict__
-            if CALL in attributes:
-                self._before[id(attributes)] = attributes[CALL]
-            attributes[CALL] = self
+        self._thread = threading.get_ident()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._run(called_module(sys._getframe(1)), args, kwargs)
-
-    def _run(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
-        attributes = module.__dict__
-        if get_ident() == self._thread:
+    def __call__(self, module: nn.Module, _: Any) -> None:
+        if self._ran is not None and threading.get_ident() == self._thread:
             self._ran.append(module)
-            self._release(attributes)
-        before = self._before_of(attributes) if self._before else None
-        if before is None:
-            return untaken_call(module, args, kwargs)
-        return before._run(module, args, kwargs) if isinstance(before, _Note) else before(*args, **kwargs)
+            remove_pre_hook(module, id(self))
 
-    def stop(self) -> None:
-        """Takes no more calls."""
-        self._active = False
-        for module in self._modules:
-            self._release(module.__dict__)
-
-    def _release(self, attributes: dict[str, Any]) -> None:
-        if attributes.get(CALL) is not self:  # a recording that began later takes them until it ends
-            return
-        before = self._before_of(attributes) if self._before else None
-        if before is None:
-            del attributes[CALL]
-        else:
-            attributes[CALL] = before
-
-    def _before_of(self, attributes: dict[str, Any]) -> Any:
-        before = self._before.get(id(attributes))
-        return before._before_of(attributes) if isinstance(before, _Note) and not before._active else before
+    def __reduce__(self) -> tuple[type[_Hook], tuple[()]]:
+        return _Hook, ()
 
 
 class Watch:
     """Notices which modules that look like attention run.
 
-    These are modules with attention in their class name and no such module inside them.
+    These are modules with attention in their class name and no such module inside them. Each has a hook until it runs
+    for the first time.
 
     Args:
         names: the modules of the model.
@@ -98,11 +59,14 @@ class Watch:
         self._blocks: set[Place] = set()
         self._mark = f"saccade sizes {id(self)}"
         self._names = names
-        self._note = _Note(names.attentions, self._ran)
+        self._hook = _Hook(self._ran)
+        for module in names.attentions:
+            add_pre_hook(module, id(self._hook), self._hook)
 
     def stop(self) -> None:
-        """Takes no more notes."""
-        self._note.stop()
+        """Removes what is left of the hooks."""
+        for module in self._names.attentions:
+            remove_pre_hook(module, id(self._hook))
 
     def multiplied(self, place: Place, shape: Sequence[int], forward: FrameType | None) -> None:
         """Takes note of weights of this shape that `forward` multiplied by values.
@@ -133,7 +97,7 @@ class Watch:
             softmaxes: those that were followed.
         """
         names = self._names
-        known = [module for module in self._ran if names.has(module)]  # copies that share attributes run too
+        known = [module for module in self._ran if names.has(module)]  # replicas have the hooks of the original
         ran = {names.place_of(module) or ((), type(module).__name__): module for module in known}
         if not self._blocks and not softmaxes.lost and not names.outside and ran.keys() <= places:
             return []

@@ -193,7 +193,7 @@ class Names:
     def outermost(self, frame: FrameType, end: FrameType) -> FrameType | None:
         """The outermost frame that runs for a module of the model; frames from `end` on do not count."""
         around = list(takewhile(lambda each: each is not end, _frames(frame)))
-        # From outside: to ask a frame for one of its variables, Python copies all of them.
+        # From outside: asking a frame for one of its variables may copy all of them.
         return next((each for each in reversed(around) if _key(_owner(each)) in self._places), None)
 
     def forward(self, frame: FrameType | None) -> FrameType | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from saccade.attention import watchers
@@ -21,7 +22,7 @@ from saccade.interpretation.recording.hidden import HiddenKernels
 from saccade.interpretation.recording.naming import Names
 from saccade.interpretation.recording.references import Namespace, References, Replacement, named
 from saccade.kernels import steps
-from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR, set_stance
+from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR
 
 
 class Patches:
@@ -67,15 +68,17 @@ class Patches:
                 self._uninstall()
                 raise
             self._active += 1
-            self.calls.start(recording)
+        self.calls.thread.recordings.append(recording)
         return hidden
 
     def stop(self, recording: Recording) -> None:
         """Ends a recording; the last one restores every function."""
-        with self._lock:
-            self.calls.stop(recording)
-            self._active -= 1
-            self._uninstall()
+        try:
+            self.calls.thread.recordings.remove(recording)
+        finally:
+            with self._lock:
+                self._active -= 1
+                self._uninstall()
 
     @contextmanager
     def lifted(self) -> Iterator[None]:
@@ -90,7 +93,8 @@ class Patches:
                 self._active = active
                 for each in replaced:
                     self._replace(*each)
-                self._watch()
+                if active:
+                    self._see_unnamed()
 
     def _install(self) -> None:
         for each in self._references.replacements():
@@ -98,9 +102,9 @@ class Patches:
             if namespace.get(name) is original:
                 namespace[name] = replacement
                 self._replaced.append(each)
-        self._watch()
+        self._see_unnamed()
 
-    def _watch(self) -> None:
+    def _see_unnamed(self) -> None:
         """Sees what is not called by name, and keeps it from being compiled."""
         watchers.append(self.calls)
         original = Tensor.softmax
@@ -109,7 +113,7 @@ class Patches:
         self._methods.append(vars(Tensor).get("softmax"))
         Tensor.softmax = self._wrapped[original]  # type: ignore[method-assign]
         if COMPILER in sys.modules or FLEX_OPERATOR[0] in sys.modules:
-            self._stances.append(set_stance())
+            self._stances.append(torch.compiler.set_stance("force_eager"))
 
     def _uninstall(self) -> None:
         if self._active:
@@ -118,6 +122,7 @@ class Patches:
             namespace, name, original, replacement = self._replaced.pop()
             if namespace.get(name) is replacement:  # unless somebody else has replaced it since
                 namespace[name] = original
+        watchers.clear()
         while self._methods:
             own = self._methods.pop()
             if own is None:  # it is inherited
@@ -125,8 +130,7 @@ class Patches:
             else:
                 Tensor.softmax = own  # type: ignore[method-assign]
         while self._stances:
-            set_stance(self._stances.pop())
-        watchers.clear()
+            self._stances.pop().__exit__(None, None, None)
 
     def _replace(self, namespace: Namespace, name: str, original: Any, replacement: Any) -> None:
         if namespace.get(name) is original:

@@ -235,7 +235,7 @@ def test_mistakes_are_named(x):
             saccade.record(model, change={"second": wrong}),
         ):
             model(x)
-    assert not saccade.interpretation.recording.patches.patches.calls.threads
+    assert not saccade.interpretation.recording.patches.patches.calls.thread.recordings
 
 
 def test_softmaxes_of_a_change_are_not_attention(x):

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 import saccade
+from saccade.attention import watchers
 from saccade.interpretation.recording.patches import patches
 from tests.interpretation.recording import models
 from tests.interpretation.recording.models import Eager, Layer, Stack, plain_weights
@@ -111,7 +112,7 @@ def test_nothing_is_left_behind(x):
     assert list(trace) == ["first"]
     assert all(now is then for now, then in zip(_replaced(), before, strict=True))
     assert "softmax" not in vars(torch.Tensor)
-    assert not patches.calls.threads
+    assert not patches.calls.thread.recordings
     model(x)
     assert list(trace) == ["first"]
 
@@ -491,6 +492,29 @@ def test_replacements_are_lifted_for_a_compiler_and_come_back():
     assert torch.Tensor.softmax is before
     assert not attention.watched()
     assert [call.shape for call in trace.calls] == [(2, 1, 5, 5)]
+
+
+class Sparse(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = saccade.Attention(score=saccade.scores.DotScore(), selection=saccade.selections.Entmax())
+
+    def forward(self, x):
+        return self.attention(x, x).context
+
+
+def test_exports_without_a_recording_leave_nothing_behind():
+    compiled = []
+
+    def backend(graph, _):
+        compiled.append(graph)
+        return graph
+
+    torch.export.export(Sparse(), (torch.randn(2, 5, 3),))  # its loop is traced
+    assert "softmax" not in vars(torch.Tensor)
+    assert watchers == []
+    torch.compile(lambda x: x + 1, backend=backend)(torch.ones(3))
+    assert len(compiled) == 1
 
 
 def test_attributes_that_become_attention_between_two_recordings_are_seen() -> None:
