@@ -1,8 +1,8 @@
 """The rows of the table, and how they are measured.
 
 Times vary by tens of per cent from minute to minute, so both sides are timed alternately in the same process, and the
-row is the ratio of their medians. Memory is measured in a fresh process for each side: how much a call adds to the peak
-after a first call has warmed up the libraries.
+row is the ratio of their medians; where that depends on the process, it is the median of several. Memory is measured
+in a fresh process for each side: how much a call adds to the peak after a first call has warmed up the libraries.
 """
 
 import importlib
@@ -43,8 +43,9 @@ class Timing:
 
     Args:
         what, against: the two columns of the table.
-        build: see `Build`.
+        build: see `Build`; for several processes, a function of a module in this package.
         must, aim: the ratios to reach, if any.
+        processes: measure in so many fresh processes, and take the median of their ratios; 0 for this process.
     """
 
     what: str
@@ -52,8 +53,16 @@ class Timing:
     build: Build
     must: float | None = None
     aim: float | None = None
+    processes: int = 0
 
     def measure(self, repeats: int) -> Measurement:
+        if not self.processes:
+            return self._measure_here(repeats)
+        times = [in_fresh_process(self.build, "times", repeats) for _ in range(self.processes)]
+        ours, peer = (statistics.median(side) for side in zip(*times, strict=True))
+        return Measurement(statistics.median(peer / ours for ours, peer in times), ours, peer, "ms")
+
+    def _measure_here(self, repeats: int) -> Measurement:
         sides = self.build()
         first = [_seconds(side, 1) for side in sides]
         long = max(first) > LONG
@@ -89,15 +98,19 @@ class Memory:
 
 def extra_megabytes(build: Build, side: int) -> float:
     """How much a call of one side adds to the peak memory of a fresh process."""
-    place = f"{build.__module__}:{build.__qualname__}"
-    command = [sys.executable, "-m", "benchmarks.harness", place, str(side)]
     # Return freed blocks to the system immediately: otherwise the allocator's reserves, which vary, are counted.
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    return in_fresh_process(build, "memory", side, MALLOC_MMAP_THRESHOLD_="65536")[0]
+
+
+def in_fresh_process(build: Build, what: str, number: int, **environment: str) -> list[float]:
+    """What another process measures: the "times" of both sides so many times, or the "memory" of one side."""
+    place = f"{build.__module__}:{build.__qualname__}"
+    command = [sys.executable, "-m", "benchmarks.harness", place, what, str(number)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, **environment})
     if done.returncode:
         problem = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
         raise (ImportError if "ModuleNotFoundError" in problem else RuntimeError)(problem)
-    return float(done.stdout.split()[-1])
+    return [float(each) for each in done.stdout.splitlines()[-1].split()]
 
 
 def _seconds(function: Callable[[], object], calls: int) -> float:
@@ -131,9 +144,14 @@ def _peak_kilobytes() -> int:
     return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
 
 
-def _measure_here(place: str, side: int) -> float:
+def _build(place: str) -> Build:
     module, name = place.split(":")
-    function = getattr(importlib.import_module(module), name)()[side]
+    build: Build = getattr(importlib.import_module(module), name)
+    return build
+
+
+def _added_megabytes(build: Build, side: int) -> float:
+    function = build()[side]
     function()
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the current usage
     before = _peak_kilobytes()
@@ -142,4 +160,9 @@ def _measure_here(place: str, side: int) -> float:
 
 
 if __name__ == "__main__":
-    print(_measure_here(sys.argv[1], int(sys.argv[2])))
+    given, number = _build(sys.argv[1]), int(sys.argv[3])
+    if sys.argv[2] == "memory":
+        print(_added_megabytes(given, number))
+    else:
+        measured = Timing("", "", given).measure(number)
+        print(measured.ours, measured.peer)

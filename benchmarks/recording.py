@@ -1,10 +1,6 @@
 """What recording costs if nobody looks: at most a twentieth of the time, and three times the weights in memory."""
 
 import os
-import statistics
-import subprocess
-import sys
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 import saccade
-from benchmarks.harness import Build, Measurement
+from benchmarks.harness import Build, Measurement, Timing
 
 LIMIT = 1 / 1.05
 PROCESSES = 7
+"""Each process lays out its memory differently, which changes the overhead by several per cent."""
 SENTENCE = "The eye does not glide along a line of print but jumps from one fixation to the next and rests there."
 
 Sides = tuple[Callable[[], object], Callable[[], object]]
@@ -81,46 +78,6 @@ def generation() -> Sides:
 
 
 @dataclass(frozen=True)
-class Overhead:
-    """How much longer a run takes that is recorded.
-
-    Each process lays out its memory differently, which changes the overhead by several per cent. So the row is the
-    median of several processes; in each of them both sides take turns.
-    """
-
-    what: str
-    against: str
-    build: Build
-    must: float | None = LIMIT
-    aim: float | None = None
-
-    def measure(self, repeats: int) -> Measurement:
-        command = [sys.executable, "-m", "benchmarks.recording", self.build.__name__, str(repeats)]
-        pairs = []
-        for _ in range(PROCESSES):
-            done = subprocess.run(command, check=False, capture_output=True, text=True)
-            if done.returncode:
-                problem = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
-                raise (ImportError if "ModuleNotFoundError" in problem else RuntimeError)(problem)
-            pairs.append([float(each) for each in done.stdout.split()[-2:]])
-        ours, peer = (statistics.median(side) for side in zip(*pairs, strict=True))
-        return Measurement(statistics.median(alone / recorded for recorded, alone in pairs), ours, peer, "ms")
-
-
-def milliseconds(build: Build, repeats: int) -> tuple[float, float]:
-    """The medians of both sides in this process."""
-    both = build()
-    taken: tuple[list[float], list[float]] = ([], [])
-    for number in range(repeats + 5):
-        for side, times in zip(both, taken, strict=True):
-            start = time.perf_counter()
-            side()
-            if number >= 5:  # the first ones warm up
-                times.append((time.perf_counter() - start) * 1e3)
-    return statistics.median(taken[0]), statistics.median(taken[1])
-
-
-@dataclass(frozen=True)
 class Held:
     """How many megabytes a trace keeps, against those of the weights in it, each counted up to its last key."""
 
@@ -146,18 +103,17 @@ class Held:
         return Measurement(weights / kept_bytes, kept_bytes / 1e6, weights / 1e6, "MB")
 
 
-def cases() -> list[Overhead | Held]:
-    against = "the same without recording"
+def overhead(what: str, build: Build) -> Timing:
+    return Timing(f"record, {what}", "the same without recording", build, must=LIMIT, processes=PROCESSES)
+
+
+def cases() -> list[Timing | Held]:
     long = "record, GPT-2 of 6 x 192 writes 300 tokens, memory kept"
     return [
-        Overhead("record, MiniLM (sdpa), 1 sentence of 25 tokens", against, one_sentence),
-        Overhead("record, MiniLM (sdpa), 16 sentences of 25 tokens", against, sixteen_sentences),
-        Overhead("record, nn.TransformerEncoder (fast path), B=8, T=64, d=256, 6 layers", against, encoder),
-        Overhead("record, GPT-2 of 6 x 192 writes 64 tokens", against, generation),
+        overhead("MiniLM (sdpa), 1 sentence of 25 tokens", one_sentence),
+        overhead("MiniLM (sdpa), 16 sentences of 25 tokens", sixteen_sentences),
+        overhead("nn.TransformerEncoder (fast path), B=8, T=64, d=256, 6 layers", encoder),
+        overhead("GPT-2 of 6 x 192 writes 64 tokens", generation),
         Held(long, "its weights", {}),
         Held(f"{long}, static cache", "its weights", {"cache_implementation": "static"}),
     ]
-
-
-if __name__ == "__main__":
-    print(*milliseconds(globals()[sys.argv[1]], int(sys.argv[2])))

@@ -419,7 +419,7 @@ def test_other_modules_of_the_class_are_not_missing():
 
 
 def _missing(model, x):
-    """Records a run, and says what is missing; the model is called as before afterwards."""
+    """What is missing from the recording of a run."""
     with pytest.warns(UserWarning, match="not in the trace"), saccade.record(model) as trace:
         model(x)
     return [each.path for each in trace.missing]
