@@ -14,12 +14,16 @@
 | `torch.overrides._get_current_function_mode_stack`, `_push_mode`, `_pop_mode` | adding a mode below others |
 | `nn.Module._forward_hooks`, `_forward_pre_hooks` | whether something watches a module, and watching it |
 | `nn.Module._modules` | walking a model's modules faster than `named_children` |
-| `torch._dynamo`, only its name | whether anything may be compiled |
+| `torch._dynamo`, its name, `eval_frame._set_stance` and `DynamoStance` | running uncompiled what was compiled |
+| `torch._C._dispatch_tls_set_dispatch_key_included`, `_parse_dispatch_key` | replacing operators in one thread |
+| `torch._C._dispatch_tls_set_dispatch_key_excluded` | calling the original ones |
+| `torch._ops._higher_order_ops`, `_HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS` | leaving the others alone |
 | `torch._foreach_mul_` | scaling all gradients by one kernel |
 | `torch.ops.mkldnn._reorder_linear_weight`, `_linear_pointwise` | linear layers with weights packed beforehand |
 | `torch._native_multi_head_attention`, `torch._transformer_encoder_layer_fwd` | fast paths that `record` replaces |
 | `torch._inductor.aoti_compile_and_package`, `aoti_load_package` | exported programs as native code |
 | `torch._higher_order_ops.scan` | loops over any number of steps in an exported program |
+| `torch.ops.aten._softmax` | a softmax that is called directly |
 | `flex_attention_hop` in `torch.nn.attention.flex_attention` | the operator that `record` replaces |
 
 `tests/kernels/test_private_torch.py` checks each of them and names the ones that a new PyTorch breaks.
@@ -27,8 +31,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -40,11 +47,17 @@ NATIVE_MULTI_HEAD = ("torch", "_native_multi_head_attention")
 NATIVE_ENCODER_LAYER = ("torch", "_transformer_encoder_layer_fwd")
 FLEX_OPERATOR = ("torch.nn.attention.flex_attention", "flex_attention_hop")
 
+SOFTMAX_KERNEL = torch.ops.aten._softmax
+"""What computes every softmax."""
+
 BINDINGS = "torch._C"
 """PyTorch's compiled modules. They compare functions by identity, so nothing in them may be replaced."""
 
 COMPILER = "torch._dynamo"
 """The module of torch.compile: if it was never imported, nothing is compiled."""
+
+WATCHING = "TESTING_ONLY_GenericMode"
+"""A dispatch key above all others, which no tensor has and PyTorch itself does not use."""
 
 function_mode_count = torch._C._len_torch_function_stack
 graph_task = torch._C._current_graph_task_id
@@ -141,6 +154,48 @@ def set_function_modes(modes: Sequence[TorchFunctionMode]) -> None:
         _pop_mode()
     for mode in modes:
         _push_mode(mode)
+
+
+def replace_operators(kernels: Mapping[str, Callable[..., Any]]) -> Any:
+    """Replaces operators of `aten` in the threads that call `set_watching(True)`, as long as the result is alive.
+
+    The replacements are called however the operator is: by any name, method or reference. They call the original
+    between `set_paused(True)` and `set_paused(False)`. Other operators and other threads are not slowed down.
+    """
+    others = torch.library.Library("_", "IMPL", WATCHING)
+    others.fallback(torch.library.fallthrough_kernel, WATCHING)
+    replaced = torch.library.Library("aten", "IMPL", WATCHING)
+    for name, kernel in kernels.items():
+        replaced.impl(name, kernel, WATCHING)
+    # Operators that take functions, such as those of FlexAttention, are dispatched in Python.
+    if _WATCHING_KEY not in torch._ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS:
+        torch._ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS.append(_WATCHING_KEY)
+        for operator in torch._ops._higher_order_ops.values():
+            operator.fallthrough(_WATCHING_KEY)
+    return others, replaced
+
+
+_WATCHING_KEY: Any = torch._C._parse_dispatch_key(WATCHING)
+set_watching: Callable[[bool], None] = partial(torch._C._dispatch_tls_set_dispatch_key_included, _WATCHING_KEY)
+"""Whether this thread calls replaced operators."""
+set_paused: Callable[[bool], None] = partial(torch._C._dispatch_tls_set_dispatch_key_excluded, _WATCHING_KEY)
+"""Whether it calls the original ones for a while."""
+
+
+def run_uncompiled() -> Any:
+    """As `torch.compiler.set_stance("force_eager")`, in a tenth of its time; `restore_stance` takes what it returns."""
+    frames = _compiler_frames()
+    return frames._set_stance(frames.DynamoStance("force_eager"))
+
+
+def restore_stance(stance: Any) -> None:
+    """Sets the compiler's stance to what it was."""
+    _compiler_frames()._set_stance(stance)
+
+
+def _compiler_frames() -> Any:
+    name = f"{COMPILER}.eval_frame"
+    return sys.modules.get(name) or importlib.import_module(name)
 
 
 CHILDREN = "_modules"

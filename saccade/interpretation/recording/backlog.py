@@ -8,7 +8,6 @@ from types import FrameType
 from torch import Tensor
 
 from saccade.interpretation.recording.kept import Cache, Kept
-from saccade.interpretation.recording.naming import Place
 from saccade.interpretation.recording.positions import Foreseen, Positions, Tracker
 from saccade.interpretation.recording.recipes import Captured, Given, scaled_dot
 from saccade.interpretation.recording.steps import settle
@@ -17,8 +16,8 @@ SLACK = 12 << 20
 """How many bytes of unshared keys and of weights are kept before these keys are replaced by weights."""
 
 
-_Step = tuple[Place, int, Tensor, Tensor | None, float | None, bool, Cache, int]
-"""Place, run, query, mask, scale, whether it is causal, keys, and how many of these."""
+_Step = tuple[str, int, Tensor, Tensor | None, float | None, bool, Cache, int]
+"""str, run, query, mask, scale, whether it is causal, keys, and how many of these."""
 
 
 class Backlog:
@@ -34,48 +33,48 @@ class Backlog:
         noted: gets all calls in order.
     """
 
-    def __init__(self, same_sequence: Callable[[FrameType, Place], bool], noted: list[tuple[Place, Kept]]) -> None:
-        self._same_sequence: Callable[[FrameType, Place], bool] | None = same_sequence
+    def __init__(self, same_sequence: Callable[[FrameType, str], bool], noted: list[tuple[str, Kept]]) -> None:
+        self._same_sequence: Callable[[FrameType, str], bool] | None = same_sequence
         self._noted = noted
         self._steps: list[_Step] = []
         self._tracker = Tracker()
-        self._waiting: list[tuple[Place, Kept]] = []
-        self._begun: set[Place] = set()
-        self._last: dict[Place, tuple[Cache, list[Kept]]] = {}
-        self._left: dict[Place, list[Kept]] = {}
+        self._waiting: list[tuple[str, Kept]] = []
+        self._begun: set[str] = set()
+        self._last: dict[str, tuple[Cache, list[Kept]]] = {}
+        self._left: dict[str, list[Kept]] = {}
         self._bytes = 0
         self._weights = 0
-        self._foreseen: Place | None = None
+        self._foreseen: str | None = None
 
-    def add(self, place: Place, kept: Kept, attended: Captured, values: Tensor | None, frame: FrameType) -> None:
+    def add(self, path: str, kept: Kept, attended: Captured, values: Tensor | None, frame: FrameType) -> None:
         """Adds a call, after all earlier ones.
 
         Args:
-            place: of its module.
+            path: of its module.
             kept: its tensors.
             attended: the call.
             values: what it read, if its keys are not known.
             frame: of the call.
         """
         self.gather()
-        self._noted.append((place, kept))
-        foreseen, self._foreseen = self._foreseen == place, None
-        last = self._last.get(place)
-        if last is None and place not in self._begun:
-            self._begin(place, frame)
+        self._noted.append((path, kept))
+        foreseen, self._foreseen = self._foreseen == path, None
+        last = self._last.get(path)
+        if last is None and path not in self._begun:
+            self._begin(path, frame)
         key = kept.lasting("key")
         waits = key is not None and not key.is_nested
         if foreseen:
-            self._tracker.adopt(place, kept)
+            self._tracker.adopt(path, kept)
         elif waits:
-            self._waiting.append((place, kept))
+            self._waiting.append((path, kept))
         else:
             self.locate()
-            self._tracker.locate(place, kept, attended, attended.tensors.get("key", values))
+            self._tracker.locate(path, kept, attended, attended.tensors.get("key", values))
         if key is not None and waits:
-            self._share(place, kept, key, last)
+            self._share(path, kept, key, last)
 
-    def _share(self, place: Place, kept: Kept, key: Tensor, last: tuple[Cache, list[Kept]] | None) -> None:
+    def _share(self, path: str, kept: Kept, key: Tensor, last: tuple[Cache, list[Kept]] | None) -> None:
         """Shares the keys of a call with the calls before, or counts what these take if they cannot be shared."""
         if last is not None:
             cache, calls = last
@@ -86,14 +85,14 @@ class Backlog:
                 kept.share(cache)
                 calls.append(kept)
                 return
-            self._left_behind(place, cache, calls)
+            self._left_behind(path, cache, calls)
         cache = Cache(key)
         kept.share(cache)
-        self._last[place] = (cache, [kept])
+        self._last[path] = (cache, [kept])
 
     def step(
         self,
-        place: Place,
+        path: str,
         run: int,
         query: Tensor,
         key: Tensor,
@@ -105,73 +104,73 @@ class Backlog:
         """Takes in a call of tensors that were never changed in place, with as little work as possible.
 
         Args:
-            place, run: of the call.
+            path, run: of the call.
             query, key, mask, scale, causal: of `F.scaled_dot_product_attention`.
             sizes: the numbers of queries and keys.
 
         Returns:
             False if nothing was done, since it is neither the first call of a module nor one that adds to its keys.
         """
-        last = self._last.get(place)
+        last = self._last.get(path)
         if last is None:
-            if sizes[1] > sizes[0] or place in self._begun:
+            if sizes[1] > sizes[0] or path in self._begun:
                 return False
             cache = Cache(key)
-            self._last[place] = (cache, [])
+            self._last[path] = (cache, [])
         else:
             cache = last[0]
             if cache.key is not key and not cache.grow(key):
                 return False
-        self._steps.append((place, run, query, mask, scale, causal, cache, sizes[1]))
+        self._steps.append((path, run, query, mask, scale, causal, cache, sizes[1]))
         return True
 
     @property
-    def places(self) -> set[Place]:
-        """The places of the modules that were called."""
+    def paths(self) -> set[str]:
+        """The paths of the modules that were called."""
         return self._begun | self._last.keys()
 
     def gather(self) -> None:
         """Notes the calls of `step`."""
         steps, self._steps = self._steps, []
-        for place, run, query, mask, scale, causal, cache, keys in steps:
+        for path, run, query, mask, scale, causal, cache, keys in steps:
             tensors = {"query": query} if mask is None else {"query": query, "mask": mask}
             kept = Kept.step(scaled_dot(scale, causal), tensors, cache, keys, run)
-            self._noted.append((place, kept))
-            self._waiting.append((place, kept))
-            self._last[place][1].append(kept)
+            self._noted.append((path, kept))
+            self._waiting.append((path, kept))
+            self._last[path][1].append(kept)
 
-    def _left_behind(self, place: Place, cache: Cache, calls: list[Kept]) -> None:
+    def _left_behind(self, path: str, cache: Cache, calls: list[Kept]) -> None:
         """Counts what keys take that cannot be shared with later calls."""
         cache.end()
         self._bytes += cache.key.nbytes
-        self._left.setdefault(place, []).extend(calls)
+        self._left.setdefault(path, []).extend(calls)
         if self._bytes > max(SLACK - self._weights, self._weights):
             self._settle()
 
-    def foresee(self, place: Place, run: int, weights: Tensor, keys: Tensor, frame: FrameType) -> Positions:
+    def foresee(self, path: str, run: int, weights: Tensor, keys: Tensor, frame: FrameType) -> Positions:
         """The positions of the next call, for changes that depend on them; `add` must follow."""
-        if place not in self._begun:
-            self._begin(place, frame)
+        if path not in self._begun:
+            self._begin(path, frame)
         self.locate()
         call = Foreseen(run)
-        self._tracker.locate(place, call, Captured(Given(), {"weights": weights.detach()}), keys)
-        self._foreseen = place
+        self._tracker.locate(path, call, Captured(Given(), {"weights": weights.detach()}), keys)
+        self._foreseen = path
         return call.positions
 
-    def _begin(self, place: Place, frame: FrameType) -> None:
+    def _begin(self, path: str, frame: FrameType) -> None:
         """The first call of a module."""
         assert self._same_sequence is not None
-        self._begun.add(place)
-        if self._same_sequence(frame, place):
-            self._tracker.texts.add(place)
+        self._begun.add(path)
+        if self._same_sequence(frame, path):
+            self._tracker.texts.add(path)
 
     def locate(self) -> bool:
         """Finds the positions of all calls; returns whether nothing else is left to do."""
         self.gather()
         waiting, self._waiting = self._waiting, []
-        for place, kept in waiting:
+        for path, kept in waiting:
             tensors = kept.tensors
-            self._tracker.locate(place, kept, Captured(kept.recipe, tensors), tensors["key"])
+            self._tracker.locate(path, kept, Captured(kept.recipe, tensors), tensors["key"])
         return self._same_sequence is None
 
     def end(self) -> None:

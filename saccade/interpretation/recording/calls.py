@@ -16,19 +16,33 @@ from torch import Tensor
 
 from saccade.attention import Attention
 from saccade.interpretation.recording.function_mode import RecordingMode
-from saccade.interpretation.recording.functions import ATTENTION, CONCATENATION, EDGE_SOFTMAX, SOFTMAX, Function
+from saccade.interpretation.recording.functions import (
+    ATTENTION,
+    CONCATENATION,
+    EDGE_SOFTMAX,
+    SCALED_DOT,
+    SOFTMAX,
+    Function,
+)
 from saccade.interpretation.recording.kept import GROWING
 from saccade.interpretation.recording.recipes import Captured, Change, Given
 from saccade.interpretation.recording.references import Wrap
-from saccade.kernels.private_torch import function_modes, overrides_functions
+from saccade.kernels.private_torch import (
+    function_modes,
+    overrides_functions,
+    replace_operators,
+    set_paused,
+    set_watching,
+    without_function_modes,
+)
 from saccade.memory import Memory
 from saccade.reading import Reading, State
 
 BIASES = "torch.nn.attention.bias"
 FAST_PATHS = ("torch.nn.modules.activation", "torch.nn.modules.transformer")
 MULTI_HEAD = "multi_head_attention_forward"
-SCALED_DOT = "scaled_dot_product_attention"
-
+IN_BETWEEN = ("torch.", "saccade.interpretation.recording.")
+"""Code between a caller and the operator that it calls, such as `torch.nn.functional`."""
 
 NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -49,7 +63,7 @@ class Recording(Protocol):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] = NONE,
     ) -> None: ...
-    def softmax(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None: ...
+    def softmax(self, args: Sequence[Any], result: Tensor, frame: FrameType | None) -> None: ...
     def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType) -> None: ...
     def read(self, reader: Callable[[], Reading]) -> Reading: ...
 
@@ -64,37 +78,29 @@ class _Thread(threading.local):
 
 
 class Calls:
-    """What runs in place of the replaced functions."""
+    """What runs in place of the replaced functions and operators."""
 
     def __init__(self) -> None:
         self.thread = _Thread()
-        self._kernels: dict[Any, Callable[..., Any]] = {}
+
+        self._operators: Any = None
+
+    def watch_operators(self, on: bool) -> None:
+        """Sees the operators of this thread, which a model may call by a method, or by a name that is not replaced."""
+        if self._operators is None:
+            softmaxes = {name: self._softmax(original) for name, original in SOFTMAX.items()}
+            self._operators = replace_operators({SCALED_DOT.name: self._scaled_dot(), **softmaxes})
+        set_watching(on)
 
     def wraps(self) -> list[tuple[str, str, Wrap]]:
         """For each function to replace: the module that defines it, its name, and a factory for its replacement."""
         found: list[tuple[str, str, Wrap]] = [
             (each.module, each.name, functools.partial(self._attention, each)) for each in ATTENTION
         ]
-        found += [(module, name, self.softmax) for module, name in SOFTMAX]
         found.append((*EDGE_SOFTMAX, functools.partial(self._wrap, self._run_edges)))
         found.append(("torch.overrides", "has_torch_function", self._has_torch_function))
         found.append((*CONCATENATION, self._concatenation))
         return found
-
-    def kernel(self, name: str, original: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Calls a kernel that a function mode has seen, as its replacement would."""
-        if self.thread.inside or not self.thread.recordings:
-            return original(*args, **kwargs)
-        if original not in self._kernels:
-            function = next((each for each in ATTENTION if each.name == name), None)
-            self._kernels[original] = (
-                self.softmax(original) if function is None else self._attention(function, original)
-            )
-        return self._kernels[original](*args, **kwargs)
-
-    def softmax(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """The replacement of a softmax."""
-        return self._wrap(self._run_softmax, original)
 
     @contextmanager
     def muted(self) -> Iterator[None]:
@@ -124,7 +130,7 @@ class Calls:
     def _attention(self, function: Function, original: Callable[..., Any]) -> Callable[..., Any]:
         """The replacement of a function that computes attention: models call it most, so it does little."""
         thread, attend, suffix = self.thread, function.attend, function.suffix
-        plain = function.name == SCALED_DOT
+        plain = function is SCALED_DOT
 
         @functools.wraps(original, updated=())
         def attention(*args: Any, **kwargs: Any) -> Any:
@@ -138,6 +144,7 @@ class Calls:
             if thread.inside or not recordings:
                 return original(*args, **kwargs)
             thread.inside = True
+            set_paused(True)
             try:
                 frame = sys._getframe(1)
                 for recording in recordings:
@@ -152,6 +159,7 @@ class Calls:
                         recording.attended(attend, frame, suffix, None, args, kwargs)
                 return result
             finally:
+                set_paused(False)
                 thread.inside = False
 
         return attention
@@ -213,11 +221,41 @@ class Calls:
         weights = weights.mean(1) if call.arguments["average_attn_weights"] else weights
         return output, weights if call.arguments["query"].dim() == 3 else weights.squeeze(0)
 
-    def _run_softmax(self, original: Callable[..., Any], args: Any, kwargs: dict[str, Any], frame: FrameType) -> Any:
-        result = original(*args, **kwargs)
-        for recording in self.thread.recordings:
-            recording.softmax(args, kwargs, result, frame)
-        return result
+    def _scaled_dot(self) -> Callable[..., Any]:
+        """The replacement of the operator of `F.scaled_dot_product_attention`."""
+        attention = self._attention(SCALED_DOT, torch.ops.aten.scaled_dot_product_attention)
+
+        def scaled_dot(*args: Any, **kwargs: Any) -> Any:
+            set_paused(True)
+            try:
+                with without_function_modes():
+                    return attention(*args, **kwargs)
+            finally:
+                set_paused(False)
+
+        return scaled_dot
+
+    def _softmax(self, original: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        """The replacement of a softmax operator."""
+        thread = self.thread
+
+        def softmax(*args: Any, **kwargs: Any) -> Tensor:
+            set_paused(True)
+            try:
+                with without_function_modes():
+                    result = original(*args, **kwargs)
+            finally:
+                set_paused(False)
+            if thread.recordings and not thread.inside:
+                thread.inside = True
+                try:
+                    for recording in thread.recordings:
+                        recording.softmax(args, result, _caller(sys._getframe(1)))
+                finally:
+                    thread.inside = False
+            return result
+
+        return softmax
 
     def _run_edges(self, original: Callable[..., Any], args: Any, kwargs: dict[str, Any], frame: FrameType) -> Any:
         if self.change_at(frame) is not None:
@@ -283,6 +321,13 @@ class Calls:
             return weights
 
         return change
+
+
+def _caller(frame: FrameType | None) -> FrameType | None:
+    """The frame that called an operator, by way of this one."""
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(IN_BETWEEN):
+        frame = frame.f_back
+    return frame
 
 
 def _edge_arguments(

@@ -20,7 +20,6 @@ from saccade.interpretation.recording.graphs import Edges
 from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.missing import Missing
 from saccade.interpretation.recording.multihead import Projected
-from saccade.interpretation.recording.naming import Place, path_of
 from saccade.interpretation.recording.positions import Positions
 from saccade.interpretation.recording.recipes import Captured, Given, Recipe, ScaledDot, Tensors, Top
 from saccade.interpretation.recording.steps import Part, is_step
@@ -32,7 +31,7 @@ FILE = re.compile(r"\d{6,9}\.safetensors")
 RECIPES: dict[str, type[Recipe]] = {each.__name__: each for each in (ScaledDot, Given, Top, Edges, Projected, Part)}
 """Recipes that only need tensors and numbers; for others, the weights are written."""
 
-Noted = list[tuple[Place, Kept]]
+Noted = list[tuple[str, Kept]]
 
 
 class Folder:
@@ -95,14 +94,14 @@ def write_index(folder: Path, noted: Noted, missing: Iterable[Missing]) -> None:
     """Writes the list of calls whose tensors are in this folder."""
     calls = [
         {
-            "path": path_of(place),
+            "path": module,
             "recipe": {"kind": type(kept.recipe).__name__, **asdict(kept.recipe)},  # type: ignore[call-overload]
             "files": {part: path.name for part, path in (kept.files or {}).items()},
             "run": kept.run,
             "key": kept.positions.key,
             "query": kept.positions.query,
         }
-        for place, kept in noted
+        for module, kept in noted
     ]
     told = [list(each) for each in missing]
     write_file(folder / INDEX, json.dumps({"format": FORMAT, "missing": told, "calls": calls}))
@@ -131,10 +130,7 @@ def read_index(folder: Path) -> tuple[Noted, list[Missing]]:
         kept.run = call.take("run", int, least=0)
         query = call.take("query", int, type(None))
         kept.positions = Positions(call.take("key", int, least=0), query)
-        place: Place = ()
-        for name in call.take("path", str).split("."):
-            place = (place, name)
-        noted.append((place, kept))
+        noted.append((call.take("path", str), kept))
     return noted, missing
 
 

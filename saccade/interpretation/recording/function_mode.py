@@ -11,36 +11,29 @@ from typing import Any, NamedTuple
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from saccade.interpretation.recording.naming import Place
 from saccade.interpretation.recording.recipes import Captured, Change
 from saccade.interpretation.recording.softmaxes import EFFECT_OF, Effect, Softmaxes
 from saccade.kernels.private_torch import function_modes, set_function_modes
-
-KERNELS = ("softmax", "_softmax", "scaled_dot_product_attention", "multi_head_attention_forward")
-"""Functions that a model may have captured before they were replaced, by name."""
 
 
 class Role(NamedTuple):
     """What a function means to a recording."""
 
     name: str
-    effect: Effect | None = None
-    kernel: bool = False
+    effect: Effect
 
 
 class RecordingMode(TorchFunctionMode):
-    """Follows the results of softmaxes, and sees kernels that were not replaced.
+    """Follows the results of softmaxes.
 
     Every function that the model calls passes through a mode, which slows short inputs down. So the mode starts only
-    when there is a softmax to follow, or code that refers to a kernel in a way that cannot be replaced; it stops with
-    the recording.
+    when there is a softmax to follow; it stops with the recording.
 
     Args:
         outer: the modes that were active when the recording started.
         softmaxes: the softmaxes to follow.
-        kernel: calls the replacement of a kernel with the name, the kernel and its arguments.
         attended: called with completed attention, the frame that called its last function, and the values read.
-        place_at: the place of the module that runs in a frame.
+        path_at: the path of the module that runs in a frame.
         change_at: returns the change of the attention that is called in a frame, if there is one; None if nothing
             changes.
     """
@@ -50,17 +43,15 @@ class RecordingMode(TorchFunctionMode):
         *,
         outer: Sequence[TorchFunctionMode],
         softmaxes: Softmaxes,
-        kernel: Callable[[str, Any, Any, dict[str, Any]], Any],
         attended: Callable[[Callable[[], Captured], FrameType, Tensor | None], None],
-        place_at: Callable[[FrameType], Place | None],
+        path_at: Callable[[FrameType], str | None],
         change_at: Callable[[FrameType], Change | None] | None,
     ) -> None:
         super().__init__()
         self._outer = outer
         self._softmaxes = softmaxes
-        self._kernel = kernel
         self._attended = attended
-        self._place_at = place_at
+        self._path_at = path_at
         self._change_at = change_at
 
     def start(self) -> None:
@@ -75,13 +66,9 @@ class RecordingMode(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         role = _role(func)
-        if role is None:
+        if role is None or not self._softmaxes.followed:
             return func(*args, **kwargs) if kwargs else func(*args)
         kwargs = kwargs or {}
-        if role.kernel:
-            return self._kernel(role.name, func, args, kwargs)
-        if not self._softmaxes.followed or role.effect is None:
-            return func(*args, **kwargs)
         frame = sys._getframe(1)
         if role.effect is Effect.PRODUCT and self._change_at is not None:
             change_at = self._change_at
@@ -89,7 +76,7 @@ class RecordingMode(TorchFunctionMode):
             result = func(*given, **options)
         else:
             result = func(*args, **kwargs)
-        completed = self._softmaxes.step(role.effect, args, kwargs, result, role.name, lambda: self._place_at(frame))
+        completed = self._softmaxes.step(role.effect, args, kwargs, result, role.name, lambda: self._path_at(frame))
         if completed is not None:
             self._attended(lambda: completed.attended, frame, completed.values)
         return result
@@ -100,5 +87,5 @@ def _role(func: Any) -> Role | None:
     name = getattr(func, "__name__", "").partition(".")[0]
     if name == "__get__":  # of a property, such as mT
         name = getattr(func.__self__, "__name__", "")
-    role = Role(name, EFFECT_OF.get(name), name in KERNELS)
-    return role if role.effect is not None or role.kernel else None
+    effect = EFFECT_OF.get(name)
+    return None if effect is None else Role(name, effect)

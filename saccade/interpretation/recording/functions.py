@@ -1,10 +1,11 @@
-"""The attention and softmax functions of PyTorch that `record` sees, and where callers look them up."""
+"""The functions and operators that `record` sees, and where callers look them up."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -12,7 +13,7 @@ from saccade.interpretation.recording.flex import flex_changed, flex_forward
 from saccade.interpretation.recording.jagged import Jagged
 from saccade.interpretation.recording.multihead import encoder_layer_forward, functional_forward, native_forward
 from saccade.interpretation.recording.recipes import Captured, Change, ScaledDot, grouped, scaled_dot
-from saccade.kernels.private_torch import FLEX_OPERATOR, NATIVE_ENCODER_LAYER, NATIVE_MULTI_HEAD
+from saccade.kernels.private_torch import FLEX_OPERATOR, NATIVE_ENCODER_LAYER, NATIVE_MULTI_HEAD, SOFTMAX_KERNEL
 
 Changed = tuple[Any, Tensor, Tensor] | None
 """What the function returns with changed weights, these weights, and the keys; None if they were left as they are."""
@@ -82,13 +83,15 @@ def sdpa_changed(
     return dropped.to(value.dtype) @ value, weights, key
 
 
+SCALED_DOT = Function("torch.nn.functional", "scaled_dot_product_attention", sdpa_forward, sdpa_changed)
 ATTENTION = (
-    Function("torch.nn.functional", "scaled_dot_product_attention", sdpa_forward, sdpa_changed),
+    SCALED_DOT,
     Function("torch.nn.functional", "multi_head_attention_forward", functional_forward),
     Function(*NATIVE_MULTI_HEAD, native_forward),
     Function(*NATIVE_ENCODER_LAYER, encoder_layer_forward, suffix="self_attn"),
     Function(*FLEX_OPERATOR, flex_forward, flex_changed),
 )
-SOFTMAX = (("torch.nn.functional", "softmax"), ("torch", "softmax"), ("torch.special", "softmax"))
+SOFTMAX: dict[str, Callable[..., Tensor]] = {"softmax.int": torch.softmax, "_softmax": SOFTMAX_KERNEL}
+"""Operators, with a function that calls each of them: every other softmax of PyTorch calls the first one."""
 CONCATENATION = ("torch", "cat")
 EDGE_SOFTMAX = ("torch_geometric.utils", "softmax")

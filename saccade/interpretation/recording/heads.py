@@ -8,7 +8,6 @@ from types import FrameType
 
 from torch import Tensor, nn
 
-from saccade.interpretation.recording.naming import Place, path_of
 from saccade.interpretation.recording.patterns import matches
 from saccade.interpretation.recording.recipes import Captured, Given, ScaledDot
 
@@ -35,7 +34,7 @@ class Heads:
     def split(
         self,
         attended: Captured,
-        place: Place,
+        path: str,
         modules_of: Callable[[FrameType], Iterable[nn.Module]],
         frame: FrameType,
     ) -> Captured:
@@ -43,7 +42,7 @@ class Heads:
 
         Args:
             attended: the call.
-            place: of its module.
+            path: of its module.
             modules_of: gives the modules that run in a frame, the innermost first.
             frame: of the call.
         """
@@ -52,7 +51,7 @@ class Heads:
         if main is None or main.dim() != 3 or type(recipe) not in (Given, ScaledDot):
             return attended
         rows = main.shape[0]
-        heads = self._number(path_of(place), rows, modules_of(frame))
+        heads = self._number(path, rows, modules_of(frame))
         if heads == 1:
             return attended
         return Captured(recipe, {part: _split(tensor, rows, heads) for part, tensor in tensors.items()})

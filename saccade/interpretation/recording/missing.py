@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from types import FrameType
 from typing import Any, NamedTuple
 
 from torch import nn
 
 from saccade.interpretation.recording.kept import Kept
-from saccade.interpretation.recording.naming import Names, Place, path_of
+from saccade.interpretation.recording.naming import Names
 from saccade.interpretation.recording.softmaxes import Softmaxes
 from saccade.kernels.private_torch import add_pre_hook, remove_pre_hook
 
@@ -48,7 +48,8 @@ class Watch:
     """Notices which modules that look like attention run.
 
     These are modules with attention in their class name and no such module inside them. Each has a hook until it runs
-    for the first time.
+    for the first time. Hooks slow a model down, so of alike modules that were all recorded the last time only the first
+    has one: if it runs, the others are expected to. In training, where layers may be skipped, all have.
 
     Args:
         names: the modules of the model.
@@ -56,19 +57,26 @@ class Watch:
 
     def __init__(self, names: Names) -> None:
         self._ran: list[nn.Module] = []
-        self._blocks: set[Place] = set()
+        self._blocks: set[str] = set()
         self._mark = f"saccade sizes {id(self)}"
         self._names = names
         self._hook = _Hook(self._ran)
-        for module in names.attentions:
+        modules, structure = names.modules, names.structure
+        self._expected = set() if modules[0].training else structure.trusted
+        self._hooked = [
+            modules[number]
+            for index, group in enumerate(structure.groups)
+            for number in (group[:1] if index in self._expected else group)
+        ]
+        for module in self._hooked:
             add_pre_hook(module, id(self._hook), self._hook)
 
     def stop(self) -> None:
         """Removes what is left of the hooks."""
-        for module in self._names.attentions:
+        for module in self._hooked:
             remove_pre_hook(module, id(self._hook))
 
-    def multiplied(self, place: Place, shape: Sequence[int], forward: FrameType | None) -> None:
+    def multiplied(self, path: str, shape: Sequence[int], forward: FrameType | None) -> None:
         """Takes note of weights of this shape that `forward` multiplied by values.
 
         If it multiplies several of different sizes, and some have more axes than batch, heads, queries and keys, it
@@ -79,46 +87,66 @@ class Watch:
         sizes = forward.f_locals.setdefault(self._mark, set())
         sizes.add((len(shape), *shape[-2:]))
         if len(sizes) > 1 and max(sizes)[0] > 4:
-            self._blocks.add(place)
+            self._blocks.add(path)
 
     def found(
         self,
-        noted: Callable[[], list[tuple[Place, Kept]]],
-        places: Set[Place],
-        left_out: Iterable[str],
+        noted: Callable[[], list[tuple[str, Kept]]],
+        paths: Set[str],
+        left_out: Set[str],
         softmaxes: Softmaxes,
     ) -> list[Missing]:
         """The missing attention; attention in blocks is removed from what was noted.
 
         Args:
             noted: gives the calls.
-            places: where they were made.
+            paths: of the modules that made them.
             left_out: the paths of modules that were not to be recorded.
             softmaxes: those that were followed.
         """
         names = self._names
-        known = [module for module in self._ran if names.has(module)]  # replicas have the hooks of the original
-        ran = {names.place_of(module) or ((), type(module).__name__): module for module in known}
-        if not self._blocks and not softmaxes.lost and not names.outside and ran.keys() <= places:
-            return []
         reasons: dict[str, str] = {}
-        for place in self._blocks:
-            reasons[path_of(place)] = "it attends in blocks of queries and keys"
+        for path in self._blocks:
+            reasons[path] = "it attends in blocks of queries and keys"
         if self._blocks:
             calls = noted()
-            calls[:] = [(place, kept) for place, kept in calls if place not in self._blocks]
-        recorded = {*map(path_of, places - self._blocks), *left_out}
-        for place, module in ran.items():
-            path = path_of(place)
-            if path not in reasons and not any(f"{each}.".startswith(f"{path}.") for each in recorded):
-                reasons[path] = f"{type(module).__name__} ran, and computes attention in a way that is not seen"
-        for used, name, place in softmaxes.lost:
-            path = path_of(place)
+            calls[:] = [(path, kept) for path, kept in calls if path not in self._blocks]
+        recorded = (paths - self._blocks) | left_out
+        for path, reason in self._unseen(recorded):
+            reasons.setdefault(path, reason)
+        for used, name, path in softmaxes.lost:
             if not used[0] and path not in recorded:
                 reasons.setdefault(path, f"the result of a softmax was given to {name}, which is not followed")
         for kind in names.outside:
             reasons[kind] = "it is not part of the model: record it separately"
         return [Missing(path, reason) for path, reason in reasons.items()]
+
+    def _unseen(self, recorded: Set[str]) -> Iterator[tuple[str, str]]:
+        """The paths of modules that ran, but were not recorded, with the reason; updates which groups are trusted."""
+        names, trusted = self._names, self._names.structure.trusted
+        ran = set(map(id, self._ran))
+        for index, group in enumerate(names.structure.groups):
+            modules = [names.modules[number] for number in group]
+            missed = [module for module in modules if not _covered(self._path(module), recorded)]
+            if not missed:
+                trusted.add(index)
+                continue
+            if index in self._expected and (len(missed) < len(group) or id(modules[0]) in ran):
+                trusted.discard(index)
+                reason = "was recorded before, but not this time: it was skipped, or attends in a way that is not seen"
+            else:
+                missed = [module for module in missed if id(module) in ran]
+                reason = "ran, and computes attention in a way that is not seen"
+            for module in missed:
+                yield self._path(module), f"{type(module).__name__} {reason}"
+
+    def _path(self, module: nn.Module) -> str:
+        return self._names.path_of(module) or type(module).__name__
+
+
+def _covered(path: str, recorded: Set[str]) -> bool:
+    """Whether a module, or one inside it, was recorded."""
+    return path in recorded or any(each.startswith(f"{path}.") for each in recorded)
 
 
 def warn(missing: Sequence[Missing], stacklevel: int) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import weakref
 from collections.abc import Iterator
 from itertools import chain, takewhile
 from operator import attrgetter
 from types import FrameType
-from typing import Any
 
 import torch
 from torch import nn
@@ -20,6 +18,7 @@ from saccade.multihead import MultiHead
 ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
 PART_OF_IT = re.compile(r"(output|mask|norm|bias|embeddings?|projection|gate|adapter\w*|pooling\w*)$", re.IGNORECASE)
 """Endings of class names of modules that only contribute to attention."""
+NUMBER = re.compile(r"\d+")
 LIBRARIES = ("torch.", "saccade.")
 COMPILED = "_orig_mod"
 CROSS = ("cross", "encoder_attn", "encdec", "enc_dec", "multihead_attn", "src_attn", "context_attn")
@@ -33,132 +32,110 @@ CHILDLESS: frozenset[type] = frozenset(
 )
 """The most common kinds of modules. They do not attend and have no children; calls count for the module around."""
 
-Place = tuple["Place", str] | tuple[()]
-"""A module's place: that of the module around it, and its name there; () for the model itself."""
 
-
-class _Structure:
-    """The modules of a model when it was last recorded, without keeping them alive.
+class Structure:
+    """What is remembered of a model from one recording to the next, without keeping it alive.
 
     Attributes:
-        held: what these modules held then, see `Held`.
+        paths: of its modules, by key; "" for the model itself.
+        groups: the numbers of the modules that look like attention, without those around others of them. Those whose
+            paths differ only in numbers are together: they usually run together, and attend alike.
+        trusted: the groups of which all modules were recorded the last time that any of them ran.
     """
 
-    def __init__(
-        self,
-        modules: list[nn.Module],
-        places: dict[int, Place],
-        code: list[dict[str, Any]],
-        attentions: list[int],
-    ) -> None:
-        self.places, self.code, self.attentions = places, code, attentions
-        self.held: Any = None
+    def __init__(self, modules: list[nn.Module], paths: dict[int, str], groups: list[list[int]]) -> None:
+        self.paths, self.groups = paths, groups
+        self.trusted: set[int] = set()
         self._modules = [weakref.ref(module) for module in modules]
-        self._names, self._ids = _children_of(list(map(_ATTRIBUTES, modules)))
+        self._names, self._ids = _children_of(modules)
 
-    def modules(self) -> tuple[list[nn.Module], list[dict[str, Any]]] | None:
-        """These modules and their attributes, or None if the model has other modules by now."""
+    def modules(self) -> list[nn.Module] | None:
+        """The modules, or None if the model has other modules by now."""
         modules = [module for reference in self._modules if (module := reference()) is not None]
-        attributes = list(map(_ATTRIBUTES, modules))
-        return (modules, attributes) if _children_of(attributes) == (self._names, self._ids) else None
+        return modules if _children_of(modules) == (self._names, self._ids) else None
 
 
 _ATTRIBUTES = attrgetter("__dict__")
-_KNOWN: weakref.WeakKeyDictionary[nn.Module, _Structure] = weakref.WeakKeyDictionary()
+_KNOWN: weakref.WeakKeyDictionary[nn.Module, Structure] = weakref.WeakKeyDictionary()
 
 
-def _children_of(attributes: list[dict[str, Any]]) -> tuple[list[str], list[int]]:
-    """The names and ids of all modules inside those with these attributes."""
-    inside = [each[CHILDREN] for each in attributes]
+def _children_of(modules: list[nn.Module]) -> tuple[list[str], list[int]]:
+    """The names and ids of all modules inside these."""
+    inside = [each[CHILDREN] for each in map(_ATTRIBUTES, modules)]
     return list(chain.from_iterable(inside)), list(map(id, chain.from_iterable(map(dict.values, inside))))
 
 
 class Names:
-    """The place of every module of a model, looked up by the frames of running functions.
+    """The path of every module of a model, looked up by the frames of running functions.
 
     No hooks are registered: methods other than `forward`, such as a decoder's `step`, do not call them, and they would
     disable PyTorch's fast paths.
 
     Attributes:
         modules: all modules but the childless kinds.
-        attributes: of each of these.
-        code: the globals of their `forward`, where functions may have names of their own.
-        attentions: the modules that look like attention, without those around others of them.
         structure: what is remembered of the model until the next recording.
         outside: the classes of other models that attended inside the model.
     """
 
     def __init__(self, model: nn.Module) -> None:
         self.outside: dict[str, None] = {}
-        self._places: dict[int, Place]
+        self._paths: dict[int, str]
         known = _KNOWN.get(model)
         found = None if known is None else known.modules()
         if known is not None and found is not None:
-            self.structure = known
-            self.modules, self.attributes = found
-            self._places, self.code = known.places, known.code
-            self.attentions = [self.modules[number] for number in known.attentions]
+            self.structure, self.modules, self._paths = known, found, known.paths
             return
         self.modules = [model]  # keeps them alive, so that ids stay unique
-        self._places = {_key(model): ()}
-        self._look_inside(model, ())
-        code = map(self._globals, {type(module): module for module in self.modules}.values())
-        self.code = list({id(names): names for names in code if names is not None}.values())
-        attentions = self._innermost_attentions()
-        self.attentions = [self.modules[number] for number in attentions]
-        self.attributes = list(map(_ATTRIBUTES, self.modules))
-        self.structure = _KNOWN[model] = _Structure(self.modules, self._places, self.code, attentions)
+        self._paths = {_key(model): ""}
+        self._look_inside(model, "")
+        for module in self.modules:
+            if isinstance(module, torch.jit.ScriptModule):
+                where = self.path_of(module) or "The model"
+                raise TypeError(f"{where} is TorchScript, which cannot be recorded: record the original module.")
+        self.structure = _KNOWN[model] = Structure(self.modules, self._paths, self._attentions())
 
-    def _innermost_attentions(self) -> list[int]:
-        """The numbers of the modules that look like attention, without those around others of them."""
-        found: list[int] = []
-        around: set[Place] = set()
+    def _attentions(self) -> list[list[int]]:
+        """The numbers of the modules that look like attention, in groups: see `Structure.groups`."""
+        groups: dict[tuple[str, type], list[int]] = {}
+        around: set[str] = set()
         for number, module in reversed(list(enumerate(self.modules))):  # modules come before those inside them
-            place = self.place_of(module)
-            if place in around or not _looks_like_attention(type(module)):
+            path = self.path_of(module)
+            if path in around or not _looks_like_attention(type(module)):
                 continue
-            found.append(number)
-            while place and place[0] not in around:
-                place = place[0]
-                around.add(place)
-        return found
+            groups.setdefault((NUMBER.sub("*", path), type(module)), []).insert(0, number)
+            while path and path not in around:
+                path = path.rpartition(".")[0]
+                around.add(path)
+        return sorted(groups.values())
 
-    def _look_inside(self, module: nn.Module, place: Place) -> None:
-        """As `named_modules`, but faster: it adds to every recording of a short input."""
-        places, modules = self._places, self.modules
+    def _look_inside(self, module: nn.Module, path: str) -> None:
+        """As `named_modules`, but without the childless kinds."""
+        paths, modules = self._paths, self.modules
         whole = type(module) is MultiHead  # its attention counts as the module itself
         for name, child in children(module).items():
-            if type(child) in CHILDLESS or _key(child) in places:
+            if type(child) in CHILDLESS or _key(child) in paths:
                 continue
             assert child is not None
-            below = places[_key(child)] = place if whole or name == COMPILED else (place, name)
+            below = path if whole or name == COMPILED else f"{path}.{name}" if path else name
+            paths[_key(child)] = below
             modules.append(child)
             if children(child) and not whole:
                 self._look_inside(child, below)
 
-    def _globals(self, module: nn.Module) -> dict[str, Any] | None:
-        """The globals of the code of a module; None for PyTorch's own modules."""
-        if isinstance(module, torch.jit.ScriptModule):
-            where = path_of(self._places[_key(module)]) or "The model"
-            raise TypeError(f"{where} is TorchScript, which cannot be recorded: record the original module.")
-        if type(module).__module__.startswith("torch."):
-            return None
-        return getattr(inspect.unwrap(type(module).forward), "__globals__", {})
-
-    def place(self, frame: FrameType | None) -> Place | None:
-        """The place of the innermost module that runs in a frame; None outside the model.
+    def path(self, frame: FrameType | None) -> str | None:
+        """The path of the innermost module that runs in a frame; None outside the model.
 
         Another model that the model runs, such as the draft model of assisted generation, is outside.
         """
-        places = self._places
+        paths = self._paths
         unknown: list[nn.Module] | None = None
         while frame is not None:
             code = frame.f_code
             owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None  # as `_owner`, but faster
             if isinstance(owner, nn.Module):
-                place = places.get(id(owner.__dict__))
-                if place is not None:
-                    return place if unknown is None or self._part_of(owner, unknown) else None
+                path = paths.get(id(owner.__dict__))
+                if path is not None:
+                    return path if unknown is None or self._part_of(owner, unknown) else None
                 if type(owner) not in CHILDLESS and not type(owner).__module__.startswith(LIBRARIES):
                     unknown = [*(unknown or []), owner]
             frame = frame.f_back
@@ -179,39 +156,26 @@ class Names:
         """The modules of the model that run in a frame, the innermost first."""
         for each in _frames(frame):
             owner = _owner(each)
-            if owner is not None and _key(owner) in self._places:
+            if owner is not None and _key(owner) in self._paths:
                 yield owner
 
-    def has(self, module: nn.Module) -> bool:
-        """Whether this is a module of the model."""
-        return _key(module) in self._places
-
-    def place_of(self, module: nn.Module) -> Place:
-        """The place of a module of the model."""
-        return self._places[_key(module)]
+    def path_of(self, module: nn.Module) -> str:
+        """The path of a module of the model."""
+        return self._paths[_key(module)]
 
     def outermost(self, frame: FrameType, end: FrameType) -> FrameType | None:
         """The outermost frame that runs for a module of the model; frames from `end` on do not count."""
         around = list(takewhile(lambda each: each is not end, _frames(frame)))
         # From outside: asking a frame for one of its variables may copy all of them.
-        return next((each for each in reversed(around) if _key(_owner(each)) in self._places), None)
+        return next((each for each in reversed(around) if _key(_owner(each)) in self._paths), None)
 
     def forward(self, frame: FrameType | None) -> FrameType | None:
         """The frame of the `forward` of the innermost module that runs in a frame."""
-        inner = next((each for each in _frames(frame) if _key(_owner(each)) in self._places), None)
+        inner = next((each for each in _frames(frame) if _key(_owner(each)) in self._paths), None)
         if inner is None:
             return None
         module = _owner(inner)
         return next((each for each in _frames(inner) if _is_forward_of(module, each)), inner)
-
-
-def path_of(place: Place) -> str:
-    """A module's dotted path."""
-    names = []
-    while place:
-        place, name = place
-        names.append(name)
-    return ".".join(reversed(names))
 
 
 def _looks_like_attention(kind: type) -> bool:

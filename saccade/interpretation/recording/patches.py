@@ -12,17 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from saccade.attention import watchers
 from saccade.interpretation.recording.calls import Calls, Recording
-from saccade.interpretation.recording.held import Held
-from saccade.interpretation.recording.hidden import HiddenKernels
-from saccade.interpretation.recording.naming import Names
-from saccade.interpretation.recording.references import Namespace, References, Replacement, named
+from saccade.interpretation.recording.references import References, Replacement
 from saccade.kernels import steps
-from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR
+from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR, restore_stance, run_uncompiled, set_paused
 
 
 class Patches:
@@ -33,48 +27,32 @@ class Patches:
         self._lock = threading.RLock()
         self._active = 0
         self._replaced: list[Replacement] = []
-        self._methods: list[Any] = []
         self._stances: list[Any] = []
-        self._wrapped: dict[Any, Any] = {}
         # Callers compare these functions by identity.
-        self._hidden = HiddenKernels()
         self._references = References(self.calls.wraps(), at_home={"has_torch_function", FLEX_OPERATOR[1]})
 
-    def start(self, recording: Recording, names: Names) -> bool:
-        """Starts to notify a recording of this thread's attention; nothing runs compiled in the meantime.
-
-        Args:
-            recording: what is notified.
-            names: the model's modules, which may hold functions under their own names, and so may the globals of their
-                code.
-
-        Returns:
-            Whether the modules may call functions that were not replaced.
-        """
+    def start(self, recording: Recording) -> None:
+        """Starts to notify a recording of this thread's attention; nothing runs compiled in the meantime."""
         with self._lock:
-            try:
-                if not self._active:
-                    self._install()
-                found = self._references
-                spaces = names.attributes
-                known: Held | None = names.structure.held
-                if known is None or not known.fits(spaces, found.ids):
-                    known = names.structure.held = Held(names.modules, found.ids, self._hidden)
-                hidden = known.hidden(spaces, self._hidden)
-                own = [(spaces[number], name) for number, name in known.named]
-                for namespace, name in own + named(names.code, found.ids):
-                    self._replace(namespace, name, namespace[name], found.wrappers[id(namespace[name])])
-            except BaseException:
-                self._uninstall()
-                raise
+            if not self._active:
+                try:
+                    self._install(self._references.replacements())
+                except BaseException:
+                    self._uninstall()
+                    raise
             self._active += 1
-        self.calls.thread.recordings.append(recording)
-        return hidden
+        recordings = self.calls.thread.recordings
+        if not recordings:
+            self.calls.watch_operators(True)
+        recordings.append(recording)
 
     def stop(self, recording: Recording) -> None:
         """Ends a recording; the last one restores every function."""
+        recordings = self.calls.thread.recordings
         try:
-            self.calls.thread.recordings.remove(recording)
+            recordings.remove(recording)
+            if not recordings:
+                self.calls.watch_operators(False)
         finally:
             with self._lock:
                 self._active -= 1
@@ -87,33 +65,24 @@ class Patches:
             replaced = list(self._replaced)
             active, self._active = self._active, 0
             self._uninstall()
+            set_paused(True)
             try:
                 yield
             finally:
+                set_paused(False)
                 self._active = active
-                for each in replaced:
-                    self._replace(*each)
                 if active:
-                    self._see_unnamed()
+                    self._install(replaced)
 
-    def _install(self) -> None:
-        for each in self._references.replacements():
+    def _install(self, replacements: list[Replacement]) -> None:
+        for each in replacements:
             namespace, name, original, replacement = each
             if namespace.get(name) is original:
                 namespace[name] = replacement
                 self._replaced.append(each)
-        self._see_unnamed()
-
-    def _see_unnamed(self) -> None:
-        """Sees what is not called by name, and keeps it from being compiled."""
         watchers.append(self.calls)
-        original = Tensor.softmax
-        if original not in self._wrapped:
-            self._wrapped[original] = self.calls.softmax(original)
-        self._methods.append(vars(Tensor).get("softmax"))
-        Tensor.softmax = self._wrapped[original]  # type: ignore[method-assign]
         if COMPILER in sys.modules or FLEX_OPERATOR[0] in sys.modules:
-            self._stances.append(torch.compiler.set_stance("force_eager"))
+            self._stances.append(run_uncompiled())
 
     def _uninstall(self) -> None:
         if self._active:
@@ -123,19 +92,8 @@ class Patches:
             if namespace.get(name) is replacement:  # unless somebody else has replaced it since
                 namespace[name] = original
         watchers.clear()
-        while self._methods:
-            own = self._methods.pop()
-            if own is None:  # it is inherited
-                del Tensor.softmax
-            else:
-                Tensor.softmax = own  # type: ignore[method-assign]
         while self._stances:
-            self._stances.pop().__exit__(None, None, None)
-
-    def _replace(self, namespace: Namespace, name: str, original: Any, replacement: Any) -> None:
-        if namespace.get(name) is original:
-            self._replaced.append((namespace, name, original, replacement))
-            namespace[name] = replacement
+            restore_stance(self._stances.pop())
 
 
 patches = Patches()

@@ -8,7 +8,6 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from saccade.interpretation.recording.naming import Place
 from saccade.interpretation.recording.recipes import Captured
 from saccade.kernels.private_torch import version
 
@@ -84,19 +83,19 @@ class Tracker:
     that this call attends to, if the module reads a text, or by growing afterwards.
 
     Attributes:
-        texts: the places of modules whose queries stand in the sequence of their keys.
+        texts: the paths of modules whose queries stand in the sequence of their keys.
     """
 
     def __init__(self) -> None:
-        self.texts: set[Place] = set()
-        self._last: dict[Place, _Last] = {}
+        self.texts: set[str] = set()
+        self._last: dict[str, _Last] = {}
         self._self_attention: _Last | None = None
 
-    def locate(self, place: Place, call: Call, attended: Captured, tensor: Tensor | None) -> None:
+    def locate(self, path: str, call: Call, attended: Captured, tensor: Tensor | None) -> None:
         """Finds the positions of a call.
 
         Args:
-            place: of its module.
+            path: of its module.
             call: gets the positions.
             attended: what it attended.
             tensor: (*batch, keys, dim), its keys or values.
@@ -105,7 +104,7 @@ class Tracker:
         if sizes is None:
             return
         queries, keys = sizes
-        last, run = self._last.get(place), call.run
+        last, run = self._last.get(path), call.run
         if tensor is not None and tensor.is_nested:
             tensor = None
         same_run = last is not None and last.run == run
@@ -114,7 +113,7 @@ class Tracker:
             total, calls = last.total + queries, last.calls + 1
         certain, ahead = False, max(queries - keys, 0)
         if last is None:
-            filled = _filled(attended, queries, keys) if place in self.texts and keys > queries else 0
+            filled = _filled(attended, queries, keys) if path in self.texts and keys > queries else 0
             certain, found = filled > 0, Positions(0, filled)
         elif not same_run and keys <= queries:
             found = FOLLOWING
@@ -139,13 +138,13 @@ class Tracker:
         copy = _some_features(tensor).clone() if tensor is not None and kept != 0 and compared else None
         call.positions = found
         now = _Last(call, queries, keys, total, calls, ahead, tensor, kept, copy, last is None)
-        self._last[place] = now
+        self._last[path] = now
         if certain:
             self._self_attention = now
 
-    def adopt(self, place: Place, call: Call) -> None:
+    def adopt(self, path: str, call: Call) -> None:
         """Replaces a foreseen call with the actual one."""
-        last = self._last.get(place)
+        last = self._last.get(path)
         if last is not None:
             call.positions, last.call = last.positions, call
 

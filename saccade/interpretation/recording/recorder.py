@@ -22,7 +22,7 @@ from saccade.interpretation.recording.function_mode import RecordingMode
 from saccade.interpretation.recording.graphs import edge_softmax
 from saccade.interpretation.recording.heads import Heads, NumHeads
 from saccade.interpretation.recording.missing import Watch, warn
-from saccade.interpretation.recording.naming import Names, Place, kind_of, path_of
+from saccade.interpretation.recording.naming import Names, kind_of
 from saccade.interpretation.recording.patches import patches
 from saccade.interpretation.recording.patterns import matches
 from saccade.interpretation.recording.positions import FOLLOWING, Positions
@@ -103,7 +103,7 @@ class Recorder:
         self, model: nn.Module, patterns: Sequence[str], retention: Retention, changes: Changes, heads: Heads
     ) -> None:
         self._names = Names(model)
-        self._whole: Place = ((), type(model).__name__)  # of attention in the model's own code
+        self._whole = type(model).__name__  # of attention in the model's own code
         self._patterns = patterns
         self._keep_all = "*" in patterns
         self._retention = retention
@@ -125,10 +125,8 @@ class Recorder:
         self._runs = Runs(self._names, sys._getframe(1))
         self._backlog = self.trace.backlog = Backlog(self._same_sequence, self.trace.waiting)
         self._outer = function_modes() if function_mode_count() else []
-        hidden = patches.start(self, self._names)
+        patches.start(self)
         self._watch = Watch(self._names)
-        if hidden:
-            self._start_mode()
         return self.trace
 
     def _start_mode(self) -> None:
@@ -136,8 +134,7 @@ class Recorder:
             self._mode = RecordingMode(
                 outer=self._outer,
                 softmaxes=self._softmaxes,
-                kernel=patches.calls.kernel,
-                place_at=self._names.place,
+                path_at=self._names.path,
                 attended=self._multiplied,
                 change_at=self.change_at if self.changes else None,
             )
@@ -154,10 +151,10 @@ class Recorder:
         patches.stop(self)
         self._softmaxes.followed.clear()
         # They refer to the recording and to frames: the last reference to the trace should free what is kept.
-        watch, places, noted = self._watch, self._backlog.places, lambda: self.trace.waiting
+        watch, paths, noted = self._watch, self._backlog.paths, lambda: self.trace.waiting
         self._backlog.end()
         del self._mode, self._runs, self._optimiser, self._backlog, self._watch, self._outer
-        missing = [] if error else watch.found(noted, places, self.trace.left_out, self._softmaxes)
+        missing = [] if error else watch.found(noted, paths, self.trace.left_out, self._softmaxes)
         if error is None:
             self.trace.end(missing)
         self._retention.end(noted, missing)
@@ -170,17 +167,17 @@ class Recorder:
         """The change of attention that is called in this frame, if there is one."""
         if not self.changes:
             return None
-        place = self._names.place(frame)
-        if place is None:
+        path = self._names.path(frame)
+        if path is None:
             return None
-        place = place or self._whole
-        change = self._changes.of(path_of(place))
-        return None if change is None else partial(self._change, change, place, frame)
+        path = path or self._whole
+        change = self._changes.of(path)
+        return None if change is None else partial(self._change, change, path, frame)
 
     def _change(
         self,
         change: Callable[[Tensor, Tensor, Positions], Tensor],
-        place: Place,
+        path: str,
         frame: FrameType,
         weights: Tensor,
         mask: Tensor,
@@ -189,7 +186,7 @@ class Recorder:
         positions = FOLLOWING
         if keys is not None and not in_backward():
             with without_function_modes():
-                positions = self._backlog.foresee(place, self._runs.number(frame), weights, keys, frame)
+                positions = self._backlog.foresee(path, self._runs.number(frame), weights, keys, frame)
         with patches.calls.muted():
             return change(weights, mask, positions)
 
@@ -211,24 +208,24 @@ class Recorder:
             values: what the call read, if its keys are not known.
             args, kwargs: of `attend`.
         """
-        place = self._names.place(frame)
-        if place is None or in_backward():
+        path = self._names.path(frame)
+        if path is None or in_backward():
             return
         self._seen += 1
-        place = (place, suffix) if suffix else place or self._whole
-        if not self._keep_all and not any(matches(path_of(place), pattern) for pattern in self._patterns):
-            self.trace.left_out.add(path_of(place))
+        path = ".".join(filter(None, (path, suffix))) or self._whole
+        if not self._keep_all and not any(matches(path, pattern) for pattern in self._patterns):
+            self.trace.left_out.add(path)
             return
         with without_function_modes():
             attended = attend(*args, **kwargs)
             if transforming():
-                self._refuse_transforms(attended, place)
-            attended = self._heads.split(attended, place, self._names.modules_of, frame)
-            kept = self._retention.keep(attended, place)
+                self._refuse_transforms(attended, path)
+            attended = self._heads.split(attended, path, self._names.modules_of, frame)
+            kept = self._retention.keep(attended, path)
             if self._retention.written and self._optimiser is None:
                 self._optimiser = register_optimizer_step_pre_hook(self._copy_parameters)
             kept.run = self._runs.number(frame)
-            self._backlog.add(place, kept, attended, values, frame)
+            self._backlog.add(path, kept, attended, values, frame)
 
     def quick(
         self,
@@ -251,42 +248,42 @@ class Recorder:
         sizes = lengths(query, key, attn_mask) if self._plain else None
         if sizes is None:
             return False
-        place = self._names.place(frame)
-        if place is None:
+        path = self._names.path(frame)
+        if path is None:
             return True
         run = self._runs.number(frame)
-        if not self._backlog.step(place or self._whole, run, query, key, attn_mask, scale, is_causal, sizes):
+        if not self._backlog.step(path or self._whole, run, query, key, attn_mask, scale, is_causal, sizes):
             return False
         self._seen += 1
         return True
 
-    def _same_sequence(self, frame: FrameType, place: Place) -> bool:
+    def _same_sequence(self, frame: FrameType, path: str) -> bool:
         """Whether a module's name or `is_causal` shows that queries and keys belong to the same sequence."""
-        kind = kind_of(path_of(place))
+        kind = kind_of(path)
         module = next(self._names.modules_of(frame), None)
         return kind == "self" or (kind is None and getattr(module, "is_causal", None) is True)
 
-    def _refuse_transforms(self, attended: Captured, place: Place) -> None:
+    def _refuse_transforms(self, attended: Captured, path: str) -> None:
         for part, tensor in attended.tensors.items():
             if inside_transform(tensor):
-                raise NotImplementedError(f"{part} of {path_of(place)!r} is inside torch.func: record outside of it.")
+                raise NotImplementedError(f"{part} of {path!r} is inside torch.func: record outside of it.")
 
     def _completed(self, attend: Callable[[], Captured], frame: FrameType, values: Tensor | None = None) -> None:
         with patches.calls.muted():
             self.attended(attend, frame, values=values)
 
     def _multiplied(self, attend: Callable[[], Captured], frame: FrameType, values: Tensor | None) -> None:
-        place = self._names.place(frame)
-        if place is not None:
-            self._watch.multiplied(place, attend().tensors["weights"].shape, self._names.forward(frame))
+        path = self._names.path(frame)
+        if path is not None:
+            self._watch.multiplied(path, attend().tensors["weights"].shape, self._names.forward(frame))
         self._completed(attend, frame, values)
 
-    def softmax(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None:
+    def softmax(self, args: Sequence[Any], result: Tensor, frame: FrameType | None) -> None:
         """Follows a softmax, which may become attention."""
-        if frame.f_globals.get("__name__", "").startswith(NOT_FOLLOWED):
+        if frame is None or frame.f_globals.get("__name__", "").startswith(NOT_FOLLOWED):
             return
-        inside = self._mode is not None or self._names.place(frame) is not None
-        if inside and self._softmaxes.begin(args, kwargs, result):
+        inside = self._mode is not None or self._names.path(frame) is not None
+        if inside and self._softmaxes.begin(args[1], result):
             self._start_mode()
 
     def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType) -> None:

@@ -6,17 +6,12 @@ import sys
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
-from torch import nn
-
 from saccade.kernels.private_torch import BINDINGS
 
 Namespace = dict[str, Any]
 Replacement = tuple[Namespace, str, Any, Any]
 """A namespace, a name in it, the original and its replacement."""
 Wrap = Callable[[Any], Any]
-
-OF_EVERY_MODULE = frozenset(vars(nn.Module()))
-"""The attributes of every module, which hold no functions."""
 
 
 def named(namespaces: Iterable[Namespace], ids: Set[int]) -> list[tuple[Namespace, str]]:
@@ -26,11 +21,6 @@ def named(namespaces: Iterable[Namespace], ids: Set[int]) -> list[tuple[Namespac
         if not ids.isdisjoint(map(id, each.values())):  # rare, and this is a fast check
             found += [(each, name) for name, value in list(each.items()) if id(value) in ids]
     return found
-
-
-def own_items(namespace: Namespace) -> list[tuple[str, Any]]:
-    """The attributes of a module that not every module has."""
-    return [(name, value) for name, value in namespace.items() if name not in OF_EVERY_MODULE]
 
 
 class References:

@@ -14,7 +14,6 @@ from saccade.interpretation.recording.blocks import no_autocast, reduced
 from saccade.interpretation.recording.files import Folder
 from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.missing import Missing
-from saccade.interpretation.recording.naming import Place, path_of
 from saccade.interpretation.recording.recipes import Captured, Tensors
 from saccade.interpretation.recording.steps import is_step, settle
 from saccade.kernels.private_torch import version
@@ -58,8 +57,8 @@ class Retention:
         self._copies: dict[Any, tuple[Tensor, Tensor]] = {}
         self.written = False
 
-    def keep(self, attended: Captured, place: Place) -> Kept:
-        """What to keep of a call of the module at this place, without its autograd graph."""
+    def keep(self, attended: Captured, path: str) -> Kept:
+        """What to keep of a call of the module with this path, without its autograd graph."""
         recipe, tensors = attended
         for part, tensor in tensors.items():
             if type(tensor) is not Tensor or tensor.requires_grad:
@@ -67,7 +66,7 @@ class Retention:
         if not self.everything:
             with torch.no_grad(), no_autocast(tensors):
                 if self.heads is not None:
-                    recipe, tensors = recipe.choose(tensors, self._heads(recipe.shape(tensors)[1], place))
+                    recipe, tensors = recipe.choose(tensors, self._heads(recipe.shape(tensors)[1], path))
                 recipe, tensors = recipe.resolve(tensors)
                 if self.reduce is not None:
                     recipe, tensors = reduced(recipe, tensors, self.reduce)
@@ -89,7 +88,7 @@ class Retention:
                 self._copy_what_changes(kept)
         return kept
 
-    def end(self, noted: Callable[[], list[tuple[Place, Kept]]], missing: Sequence[Missing]) -> None:
+    def end(self, noted: Callable[[], list[tuple[str, Kept]]], missing: Sequence[Missing]) -> None:
         """Frees what is only needed while recording; with `spill`, writes the list of calls to the folder."""
         if self._folder is not None:
             self._folder.finish(noted(), missing)
@@ -116,9 +115,9 @@ class Retention:
     def _cast(self, part: str, tensor: Tensor) -> Tensor:
         return tensor if part == "mask" or not tensor.is_floating_point() else tensor.to(self.dtype)
 
-    def _heads(self, count: int, place: Place) -> list[int]:
+    def _heads(self, count: int, path: str) -> list[int]:
         assert self.heads is not None
         wrong = [head for head in self.heads if not 0 <= head < count]
         if wrong:
-            raise ValueError(f"heads={list(self.heads)}: {path_of(place)!r} has {count} heads, 0 to {count - 1}.")
+            raise ValueError(f"heads={list(self.heads)}: {path!r} has {count} heads, 0 to {count - 1}.")
         return list(self.heads)

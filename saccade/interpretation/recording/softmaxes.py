@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.interpretation.recording.naming import Place
 from saccade.interpretation.recording.products import arranged, in_usual_order
 from saccade.interpretation.recording.recipes import Captured, Change, Given
 
@@ -96,12 +95,11 @@ class Softmaxes:
     def __init__(self) -> None:
         self.paused = 0
         self.followed: dict[int, tuple[weakref.ref[Tensor], _Candidate]] = {}
-        self.lost: list[tuple[list[bool], str, Place]] = []
+        self.lost: list[tuple[list[bool], str, str]] = []
 
-    def begin(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> bool:
-        """Follows the result of a softmax."""
-        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-        if self.paused or not isinstance(result, Tensor) or result.dim() < 2 or not isinstance(dim, int):
+    def begin(self, dim: int, result: Tensor) -> bool:
+        """Follows the result of a softmax over an axis."""
+        if self.paused or result.dim() < 2:
             return False
         weights, axis = result.detach(), dim % result.dim()
         if axis == result.dim() - 2 and result.dim() > 2 and result.shape[-1] == 1:
@@ -117,7 +115,7 @@ class Softmaxes:
         kwargs: dict[str, Any],
         result: Any,
         name: str,
-        place_of: Callable[[], Place | None],
+        path_of: Callable[[], str | None],
     ) -> Completed | None:
         """Takes note of a function that ran, and returns the attention that it completes, if any.
 
@@ -125,16 +123,16 @@ class Softmaxes:
             effect: of the function.
             args, kwargs, result: of the call.
             name: of the function.
-            place_of: gives the place of the module that called it.
+            path_of: gives the path of the module that called it.
         """
         found = None if self.paused else self._factor(args, kwargs)
         if found is None or found[1].used[0]:
             return None
         factor, candidate = found
         if effect is Effect.LOST:
-            place = place_of() if candidate.weights.dim() > 2 else None
-            if place is not None:
-                self.lost.append((candidate.used, name, place))
+            path = path_of() if candidate.weights.dim() > 2 else None
+            if path is not None:
+                self.lost.append((candidate.used, name, path))
             return None
         if effect is Effect.SUM:
             return self._sum(candidate, args, kwargs, factor)

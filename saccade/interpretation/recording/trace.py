@@ -14,7 +14,6 @@ from saccade.interpretation.recording.files import Folder, Noted, read_index
 from saccade.interpretation.recording.joining import Rows
 from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.missing import Missing
-from saccade.interpretation.recording.naming import Place, path_of
 from saccade.interpretation.recording.patterns import find_path, matches
 from saccade.interpretation.recording.recorded import Recorded, Step
 from saccade.interpretation.recording.tables import to_frame
@@ -48,7 +47,7 @@ class Trace(Mapping[str, Recorded]):
 
     @property
     def noted(self) -> Noted:
-        """The place of each call and what is kept of it, in order; names are assigned when the trace is read."""
+        """The path of each call and what is kept of it, in order; names are assigned when the trace is read."""
         if self.backlog is not None and self.backlog.locate():
             self.backlog = None
         return self._noted
@@ -60,9 +59,9 @@ class Trace(Mapping[str, Recorded]):
             self.backlog.gather()
         return self._noted
 
-    def note(self, place: Place, kept: Kept) -> None:
+    def note(self, path: str, kept: Kept) -> None:
         """Adds a call."""
-        self._noted.append((place, kept))
+        self._noted.append((path, kept))
 
     def end(self, missing: list[Missing]) -> None:
         """Ends; names are assigned anew, since calls may have been taken out."""
@@ -74,8 +73,7 @@ class Trace(Mapping[str, Recorded]):
 
     @property
     def _by_name(self) -> dict[str, Recorded]:
-        for place, kept in self.noted[len(self._names) :]:
-            path = path_of(place)
+        for path, kept in self.noted[len(self._names) :]:
             steps = self._steps.setdefault(path, [])
             name = f"{path}#{len(steps)}" if steps else path
             steps.append((name, kept))
@@ -122,8 +120,8 @@ class Trace(Mapping[str, Recorded]):
     def runs(self) -> list[Trace]:
         """The runs of the model, such as calls of `generate`, each as a trace of its own."""
         runs: dict[int, Trace] = {}
-        for place, kept in self.noted:
-            runs.setdefault(kept.run, Trace()).note(place, kept)
+        for path, kept in self.noted:
+            runs.setdefault(kept.run, Trace()).note(path, kept)
         for run in runs.values():
             run.missing, run.left_out = self.missing, self.left_out
         return list(runs.values())
@@ -154,12 +152,12 @@ class Trace(Mapping[str, Recorded]):
         """Writes the trace to an empty folder, from which `Trace.load` reads it: trace.json and safetensors files."""
         target = Folder(Path(folder), "folder")
         written = []
-        for call, (place, kept) in zip(self.calls, self.noted, strict=True):
+        for call, (path, kept) in zip(self.calls, self.noted, strict=True):
             recipe, files = target.write(kept.recipe, kept.load(call.name))
             copy = Kept(recipe, {})
             copy.spill(files)
             copy.run, copy.positions = kept.run, kept.positions
-            written.append((place, copy))
+            written.append((path, copy))
         target.finish(written, self.missing)
 
     @classmethod

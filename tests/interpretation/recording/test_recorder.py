@@ -478,18 +478,18 @@ def test_reductions_of_readings_are_not_attention_themselves(x):
 def test_replacements_are_lifted_for_a_compiler_and_come_back():
     attention = saccade.Attention(score=saccade.scores.DotScore())
     keys = torch.randn(2, 5, 3)
-    before = torch.Tensor.softmax
+    before = F.scaled_dot_product_attention
     with saccade.record(attention) as trace:
-        replaced = torch.Tensor.softmax
+        replaced = F.scaled_dot_product_attention
         assert replaced is not before
         assert attention.watched()
         with patches.lifted():
-            assert torch.Tensor.softmax is before
+            assert F.scaled_dot_product_attention is before
             assert not attention.watched()
             attention(keys[:, :1], keys)
-        assert torch.Tensor.softmax is replaced
+        assert F.scaled_dot_product_attention is replaced
         attention(keys, keys)
-    assert torch.Tensor.softmax is before
+    assert F.scaled_dot_product_attention is before
     assert not attention.watched()
     assert [call.shape for call in trace.calls] == [(2, 1, 5, 5)]
 
