@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Iterator
 from types import FrameType
 
 from torch import Tensor
 
 from saccade.interpretation.recording.kept import Cache, Kept
+from saccade.interpretation.recording.naming import Names, kind_of
 from saccade.interpretation.recording.positions import Foreseen, Positions, Tracker
 from saccade.interpretation.recording.recipes import Captured, Given, scaled_dot
+from saccade.interpretation.recording.runs import Runs
 from saccade.interpretation.recording.steps import settle
+from saccade.kernels.private_torch import lengths
 
 SLACK = 12 << 20
 """How many bytes of unshared keys and of weights are kept before these keys are replaced by weights."""
 
 
 _Step = tuple[str, int, Tensor, Tensor | None, float | None, bool, Cache, int]
-"""str, run, query, mask, scale, whether it is causal, keys, and how many of these."""
+"""Path, run, query, mask, scale, whether it is causal, keys, and how many of these."""
 
 
 class Backlog:
@@ -28,14 +32,21 @@ class Backlog:
     much memory, the weights of the steps are kept instead. Keys that may be overwritten are processed immediately.
 
     Args:
-        same_sequence: whether the queries of the module that runs in a frame stand in the sequence of its keys, as far
-            as the module tells; asked at its first call.
+        names: the modules of the model.
+        runs: its runs.
         noted: gets all calls in order.
+
+    Attributes:
+        taken: how many calls were taken in by `step`.
     """
 
-    def __init__(self, same_sequence: Callable[[FrameType, str], bool], noted: list[tuple[str, Kept]]) -> None:
-        self._same_sequence: Callable[[FrameType, str], bool] | None = same_sequence
+    def __init__(self, names: Names, runs: Runs, noted: list[tuple[str, Kept]]) -> None:
+        self._names = names
+        self._runs = runs
+        self._ended = False
         self._noted = noted
+        self._spare, names.structure.spare = names.structure.spare, deque()
+        self.taken = 0
         self._steps: list[_Step] = []
         self._tracker = Tracker()
         self._waiting: list[tuple[str, Kept]] = []
@@ -58,6 +69,8 @@ class Backlog:
         """
         self.gather()
         self._noted.append((path, kept))
+        if self._spare:
+            self._spare.popleft()
         foreseen, self._foreseen = self._foreseen == path, None
         last = self._last.get(path)
         if last is None and path not in self._begun:
@@ -92,25 +105,41 @@ class Backlog:
 
     def step(
         self,
-        path: str,
-        run: int,
+        frame: FrameType,
         query: Tensor,
         key: Tensor,
-        mask: Tensor | None,
-        scale: float | None,
-        causal: bool,
-        sizes: tuple[int, int],
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        scale: float | None = None,
+        enable_gqa: bool = False,
     ) -> bool:
-        """Takes in a call of tensors that were never changed in place, with as little work as possible.
+        """Takes in the usual call of `F.scaled_dot_product_attention`, in a fraction of the time that `add` takes.
+
+        That is the first call of a module, or one that adds to its keys, with tensors that were never changed in place.
+        Nearly all that a call costs is fetching code and objects that the model has pushed out of the processor's
+        caches. So this does what cannot wait, and little else, in one function.
 
         Args:
-            path, run: of the call.
-            query, key, mask, scale, causal: of `F.scaled_dot_product_attention`.
-            sizes: the numbers of queries and keys.
+            frame: of the call.
+            query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa: its arguments.
 
         Returns:
-            False if nothing was done, since it is neither the first call of a module nor one that adds to its keys.
+            Whether the call is dealt with.
         """
+        sizes = lengths(query, key, attn_mask)
+        if sizes is None:
+            return False
+        code, names = frame.f_code, self._names
+        first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+        path = names.paths.get(id(getattr(first, "__dict__", None)))  # usually a method of the module has called
+        if path is None:
+            path = names.path(frame)
+            if path is None:
+                return True
+        path = path or names.whole
         last = self._last.get(path)
         if last is None:
             if sizes[1] > sizes[0] or path in self._begun:
@@ -121,8 +150,21 @@ class Backlog:
             cache = last[0]
             if cache.key is not key and not cache.grow(key):
                 return False
-        self._steps.append((path, run, query, mask, scale, causal, cache, sizes[1]))
+        runs = self._runs
+        run = runs.count - 1 if runs.token() is not None else runs.number(frame)
+        self._steps.append((path, run, query, attn_mask, scale, is_causal, cache, sizes[1]))
+        self.taken += 1
+        if self._spare:
+            self._spare.popleft()  # of a query
+            if self._spare:
+                self._spare.popleft()  # of a key
         return True
+
+    def tensors(self) -> Iterator[Tensor]:
+        """The queries and keys of the calls that `gather` has not noted yet."""
+        for _path, _run, query, _mask, _scale, _causal, cache, _keys in self._steps:
+            yield query
+            yield cache.key
 
     @property
     def paths(self) -> set[str]:
@@ -159,10 +201,11 @@ class Backlog:
 
     def _begin(self, path: str, frame: FrameType) -> None:
         """The first call of a module."""
-        assert self._same_sequence is not None
         self._begun.add(path)
-        if self._same_sequence(frame, path):
-            self._tracker.texts.add(path)
+        kind = kind_of(path)
+        module = next(self._names.modules_of(frame), None)
+        if kind == "self" or (kind is None and getattr(module, "is_causal", None) is True):
+            self._tracker.texts.add(path)  # queries and keys belong to the same sequence
 
     def locate(self) -> bool:
         """Finds the positions of all calls; returns whether nothing else is left to do."""
@@ -171,11 +214,13 @@ class Backlog:
         for path, kept in waiting:
             tensors = kept.tensors
             self._tracker.locate(path, kept, Captured(kept.recipe, tensors), tensors["key"])
-        return self._same_sequence is None
+        return self._ended
 
     def end(self) -> None:
         """Marks the end: no more calls follow."""
-        self._same_sequence = None
+        self._ended = True
+        del self._names, self._runs  # the trace should not keep the model
+        self._spare.clear()
         for cache, _ in self._last.values():
             cache.end()
 

@@ -51,8 +51,8 @@ class Recording(Protocol):
     """What the replaced functions call. A frame is that of the function's caller."""
 
     changes: bool
+    quick: Callable[..., bool] | None  # deals with usual calls of `F.scaled_dot_product_attention`
 
-    def quick(self, frame: FrameType, *args: Any, **kwargs: Any) -> bool: ...
     def change_at(self, frame: FrameType) -> Change | None: ...
     def attended(
         self,
@@ -155,7 +155,8 @@ class Calls:
                         break
                 result = original(*args, **kwargs)
                 for recording in recordings:
-                    if not plain or not recording.quick(frame, *args, **kwargs):
+                    quick = recording.quick if plain else None
+                    if quick is None or not quick(frame, *args, **kwargs):
                         recording.attended(attend, frame, suffix, None, args, kwargs)
                 return result
             finally:

@@ -79,6 +79,9 @@ class Changes:
         return changed.to(weights).reshape(weights.shape)
 
 
+NO_CHANGES = Changes({})
+
+
 def _takes_keys(function: Intervention) -> bool:
     try:
         names = list(inspect.signature(function).parameters)

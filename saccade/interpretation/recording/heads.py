@@ -73,6 +73,10 @@ class Heads:
         return 1
 
 
+OF_MODULES = Heads(None)
+"""What the modules say."""
+
+
 def _split(tensor: Tensor, rows: int, heads: int) -> Tensor:
     if tensor.dim() == 3 and tensor.shape[0] == rows:
         return tensor.view(-1, heads, *tensor.shape[1:])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import weakref
+from collections import deque
 from collections.abc import Iterator
-from itertools import chain, takewhile
+from itertools import chain
 from operator import attrgetter
 from types import FrameType
 
 import torch
 from torch import nn
 
+from saccade.interpretation.recording.spare import Spare
 from saccade.kernels.private_torch import CHILDREN, children
 from saccade.multihead import MultiHead
 
@@ -41,11 +43,13 @@ class Structure:
         groups: the numbers of the modules that look like attention, without those around others of them. Those whose
             paths differ only in numbers are together: they usually run together, and attend alike.
         trusted: the groups of which all modules were recorded the last time that any of them ran.
+        spare: what the last trace has left.
     """
 
     def __init__(self, modules: list[nn.Module], paths: dict[int, str], groups: list[list[int]]) -> None:
         self.paths, self.groups = paths, groups
         self.trusted: set[int] = set()
+        self.spare: Spare = deque()
         self._modules = [weakref.ref(module) for module in modules]
         self._names, self._ids = _children_of(modules)
 
@@ -73,26 +77,29 @@ class Names:
 
     Attributes:
         modules: all modules but the childless kinds.
+        paths: of these, by key; "" for the model itself.
+        whole: the name of the model, in place of its empty path.
         structure: what is remembered of the model until the next recording.
         outside: the classes of other models that attended inside the model.
     """
 
     def __init__(self, model: nn.Module) -> None:
         self.outside: dict[str, None] = {}
-        self._paths: dict[int, str]
+        self.whole = type(model).__name__
+        self.paths: dict[int, str]
         known = _KNOWN.get(model)
         found = None if known is None else known.modules()
         if known is not None and found is not None:
-            self.structure, self.modules, self._paths = known, found, known.paths
+            self.structure, self.modules, self.paths = known, found, known.paths
             return
         self.modules = [model]  # keeps them alive, so that ids stay unique
-        self._paths = {_key(model): ""}
+        self.paths = {_key(model): ""}
         self._look_inside(model, "")
         for module in self.modules:
             if isinstance(module, torch.jit.ScriptModule):
                 where = self.path_of(module) or "The model"
                 raise TypeError(f"{where} is TorchScript, which cannot be recorded: record the original module.")
-        self.structure = _KNOWN[model] = Structure(self.modules, self._paths, self._attentions())
+        self.structure = _KNOWN[model] = Structure(self.modules, self.paths, self._attentions())
 
     def _attentions(self) -> list[list[int]]:
         """The numbers of the modules that look like attention, in groups: see `Structure.groups`."""
@@ -110,7 +117,7 @@ class Names:
 
     def _look_inside(self, module: nn.Module, path: str) -> None:
         """As `named_modules`, but without the childless kinds."""
-        paths, modules = self._paths, self.modules
+        paths, modules = self.paths, self.modules
         whole = type(module) is MultiHead  # its attention counts as the module itself
         for name, child in children(module).items():
             if type(child) in CHILDLESS or _key(child) in paths:
@@ -127,7 +134,7 @@ class Names:
 
         Another model that the model runs, such as the draft model of assisted generation, is outside.
         """
-        paths = self._paths
+        paths = self.paths
         unknown: list[nn.Module] | None = None
         while frame is not None:
             code = frame.f_code
@@ -156,22 +163,30 @@ class Names:
         """The modules of the model that run in a frame, the innermost first."""
         for each in _frames(frame):
             owner = _owner(each)
-            if owner is not None and _key(owner) in self._paths:
+            if owner is not None and _key(owner) in self.paths:
                 yield owner
 
     def path_of(self, module: nn.Module) -> str:
         """The path of a module of the model."""
-        return self._paths[_key(module)]
+        return self.paths[_key(module)]
 
     def outermost(self, frame: FrameType, end: FrameType) -> FrameType | None:
         """The outermost frame that runs for a module of the model; frames from `end` on do not count."""
-        around = list(takewhile(lambda each: each is not end, _frames(frame)))
+        around = []
+        inner: FrameType | None = frame
+        while inner is not None and inner is not end:
+            around.append(inner)
+            inner = inner.f_back
         # From outside: asking a frame for one of its variables may copy all of them.
-        return next((each for each in reversed(around) if _key(_owner(each)) in self._paths), None)
+        for each in reversed(around):
+            owner = _owner(each)
+            if owner is not None and _key(owner) in self.paths:
+                return each
+        return None
 
     def forward(self, frame: FrameType | None) -> FrameType | None:
         """The frame of the `forward` of the innermost module that runs in a frame."""
-        inner = next((each for each in _frames(frame) if _key(_owner(each)) in self._paths), None)
+        inner = next((each for each in _frames(frame) if _key(_owner(each)) in self.paths), None)
         if inner is None:
             return None
         module = _owner(inner)

@@ -17,12 +17,12 @@ from torch.utils.hooks import RemovableHandle
 
 from saccade.interpretation.recording.backlog import Backlog
 from saccade.interpretation.recording.calls import NONE
-from saccade.interpretation.recording.changes import Changes, Intervention
+from saccade.interpretation.recording.changes import NO_CHANGES, Changes, Intervention
 from saccade.interpretation.recording.function_mode import RecordingMode
 from saccade.interpretation.recording.graphs import edge_softmax
-from saccade.interpretation.recording.heads import Heads, NumHeads
+from saccade.interpretation.recording.heads import OF_MODULES, Heads, NumHeads
 from saccade.interpretation.recording.missing import Watch, warn
-from saccade.interpretation.recording.naming import Names, kind_of
+from saccade.interpretation.recording.naming import Names
 from saccade.interpretation.recording.patches import patches
 from saccade.interpretation.recording.patterns import matches
 from saccade.interpretation.recording.positions import FOLLOWING, Positions
@@ -37,7 +37,6 @@ from saccade.kernels.private_torch import (
     function_modes,
     in_backward,
     inside_transform,
-    lengths,
     transforming,
     without_function_modes,
 )
@@ -92,7 +91,11 @@ def record(
         raise TypeError(f"record takes an nn.Module, got {type(model).__name__}.")
     retention = Retention(heads=heads, reduce=reduce, dtype=dtype, spill=None if spill is None else Path(spill))
     return Recorder(
-        model, [keep] if isinstance(keep, str) else list(keep), retention, Changes(change or {}), Heads(num_heads)
+        model,
+        [keep] if isinstance(keep, str) else list(keep),
+        retention,
+        NO_CHANGES if not change else Changes(change),
+        OF_MODULES if num_heads is None else Heads(num_heads),
     )
 
 
@@ -103,7 +106,6 @@ class Recorder:
         self, model: nn.Module, patterns: Sequence[str], retention: Retention, changes: Changes, heads: Heads
     ) -> None:
         self._names = Names(model)
-        self._whole = type(model).__name__  # of attention in the model's own code
         self._patterns = patterns
         self._keep_all = "*" in patterns
         self._retention = retention
@@ -112,7 +114,8 @@ class Recorder:
         self.changes = bool(changes)
         self._plain = self._keep_all and retention.everything and not self.changes
         self._softmaxes = Softmaxes()
-        self.trace = Trace()
+        self.trace = Trace(structure=self._names.structure)
+        self.quick: Callable[..., bool] | None = None
         self._seen = 0
         self._entered = False
         self._mode: RecordingMode | None = None
@@ -123,7 +126,9 @@ class Recorder:
             raise RuntimeError("A recording can be entered only once: call record(model) again.")
         self._entered = True
         self._runs = Runs(self._names, sys._getframe(1))
-        self._backlog = self.trace.backlog = Backlog(self._same_sequence, self.trace.waiting)
+        self._backlog = self.trace.backlog = Backlog(self._names, self._runs, self.trace.waiting)
+        if self._plain:
+            self.quick = self._backlog.step
         self._outer = function_modes() if function_mode_count() else []
         patches.start(self)
         self._watch = Watch(self._names)
@@ -153,6 +158,7 @@ class Recorder:
         # They refer to the recording and to frames: the last reference to the trace should free what is kept.
         watch, paths, noted = self._watch, self._backlog.paths, lambda: self.trace.waiting
         self._backlog.end()
+        self.quick = None
         del self._mode, self._runs, self._optimiser, self._backlog, self._watch, self._outer
         missing = [] if error else watch.found(noted, paths, self.trace.left_out, self._softmaxes)
         if error is None:
@@ -170,7 +176,7 @@ class Recorder:
         path = self._names.path(frame)
         if path is None:
             return None
-        path = path or self._whole
+        path = path or self._names.whole
         change = self._changes.of(path)
         return None if change is None else partial(self._change, change, path, frame)
 
@@ -212,7 +218,7 @@ class Recorder:
         if path is None or in_backward():
             return
         self._seen += 1
-        path = ".".join(filter(None, (path, suffix))) or self._whole
+        path = ".".join(filter(None, (path, suffix))) or self._names.whole
         if not self._keep_all and not any(matches(path, pattern) for pattern in self._patterns):
             self.trace.left_out.add(path)
             return
@@ -226,42 +232,6 @@ class Recorder:
                 self._optimiser = register_optimizer_step_pre_hook(self._copy_parameters)
             kept.run = self._runs.number(frame)
             self._backlog.add(path, kept, attended, values, frame)
-
-    def quick(
-        self,
-        frame: FrameType,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        *,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> bool:
-        """Keeps the usual call of `F.scaled_dot_product_attention` in a fraction of the time that `attended` takes.
-
-        Nearly all that a call costs is fetching code and objects that the model has pushed out of the processor's
-        caches. So this does what cannot wait, and little else. Returns whether the call is dealt with.
-        """
-        sizes = lengths(query, key, attn_mask) if self._plain else None
-        if sizes is None:
-            return False
-        path = self._names.path(frame)
-        if path is None:
-            return True
-        run = self._runs.number(frame)
-        if not self._backlog.step(path or self._whole, run, query, key, attn_mask, scale, is_causal, sizes):
-            return False
-        self._seen += 1
-        return True
-
-    def _same_sequence(self, frame: FrameType, path: str) -> bool:
-        """Whether a module's name or `is_causal` shows that queries and keys belong to the same sequence."""
-        kind = kind_of(path)
-        module = next(self._names.modules_of(frame), None)
-        return kind == "self" or (kind is None and getattr(module, "is_causal", None) is True)
 
     def _refuse_transforms(self, attended: Captured, path: str) -> None:
         for part, tensor in attended.tensors.items():
@@ -292,13 +262,13 @@ class Recorder:
 
     def read(self, reader: Callable[[], Reading]) -> Reading:
         """Keeps a reading of Saccade's attention. Its softmax does not count again; a fused kernel is kept instead."""
-        seen = self._seen
+        seen = self._seen + self._backlog.taken
         self._softmaxes.paused += 1
         try:
             reading = reader()
         finally:
             self._softmaxes.paused -= 1
-        if self._seen == seen:
+        if self._seen + self._backlog.taken == seen:
             self._completed(lambda: attended_by(reading), sys._getframe(1))
         return reading
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from saccade.kernels.private_torch import BINDINGS
@@ -14,15 +14,6 @@ Replacement = tuple[Namespace, str, Any, Any]
 Wrap = Callable[[Any], Any]
 
 
-def named(namespaces: Iterable[Namespace], ids: Set[int]) -> list[tuple[Namespace, str]]:
-    """The names of the objects with these ids."""
-    found = []
-    for each in namespaces:
-        if not ids.isdisjoint(map(id, each.values())):  # rare, and this is a fast check
-            found += [(each, name) for name, value in list(each.items()) if id(value) in ids]
-    return found
-
-
 class References:
     """All references to the functions to replace: in the modules that define them and in those that import them.
 
@@ -31,10 +22,6 @@ class References:
     Args:
         wraps: for each function the module that defines it, its name, and what makes its replacement.
         at_home: names of functions to replace only in the module that defines them.
-
-    Attributes:
-        wrappers: the replacement of each function by its id, without those in `at_home`.
-        ids: the same ids.
     """
 
     def __init__(self, wraps: Sequence[tuple[str, str, Wrap]], *, at_home: Set[str]) -> None:
@@ -43,19 +30,20 @@ class References:
         self._definitions: list[Replacement] = []
         self._replacements: list[Replacement] = []
         self._searched: set[str] = set()
-        self._found: list[tuple[Namespace, str]] = []
-        self.wrappers: dict[int, Any] = {}
-        self.ids: frozenset[int] = frozenset()
+        self._found: list[Replacement] = []
+        self._wrappers: dict[int, Any] = {}
+        self._ids: frozenset[int] = frozenset()
 
     def replacements(self) -> list[Replacement]:
         """What to replace. Call it while nothing is replaced; some names may hold other values by now."""
         loaded = len(sys.modules) != len(self._searched)
-        if loaded or any(namespace.get(name) is not original for namespace, name, original, _ in self._definitions):
+        if loaded or [1 for namespace, name, original, _ in self._definitions if namespace.get(name) is not original]:
             self._search()
         # A notebook imports into a module that was searched long ago.
-        names = named([getattr(sys.modules.get("__main__"), "__dict__", {})], self.ids)
-        written = [(space, name, space[name], self.wrappers[id(space[name])]) for space, name in names]
-        return [*self._replacements, *written]
+        main = getattr(sys.modules.get("__main__"), "__dict__", {})
+        if self._ids.isdisjoint(map(id, main.values())):
+            return self._replacements
+        return [*self._replacements, *self._named(main)]
 
     def _search(self) -> None:
         self._definitions = []
@@ -64,18 +52,19 @@ class References:
             if name in namespace:
                 self._definitions.append((namespace, name, namespace[name], wrap(namespace[name])))
         wrappers = {id(each): wrapper for _, name, each, wrapper in self._definitions if name not in self._at_home}
-        if wrappers.keys() != self.ids:
+        if wrappers.keys() != self._ids:
             self._searched, self._found = set(), []
-        self.wrappers, self.ids = wrappers, frozenset(wrappers)
+        self._wrappers, self._ids = wrappers, frozenset(wrappers)
         for module_name in list(sys.modules.keys() - self._searched):
-            if module_name.startswith(BINDINGS):
-                continue
             namespace = getattr(sys.modules.get(module_name), "__dict__", None)
-            if isinstance(namespace, dict):
-                self._found += named([namespace], self.ids)
+            if isinstance(namespace, dict) and not module_name.startswith(BINDINGS):
+                self._found += self._named(namespace)
         self._searched = set(sys.modules)
-        self._replacements = [each for each in self._definitions if each[1] in self._at_home]
-        for namespace, name in self._found:
-            original = namespace.get(name)
-            if id(original) in wrappers:
-                self._replacements.append((namespace, name, original, wrappers[id(original)]))
+        self._replacements = [*(each for each in self._definitions if each[1] in self._at_home), *self._found]
+
+    def _named(self, namespace: Namespace) -> list[Replacement]:
+        """What to replace in a namespace."""
+        if self._ids.isdisjoint(map(id, namespace.values())):  # the usual case, and a fast check
+            return []
+        found = [(name, value) for name, value in list(namespace.items()) if id(value) in self._ids]
+        return [(namespace, name, value, self._wrappers[id(value)]) for name, value in found]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from types import FrameType
 
 from saccade.interpretation.recording.naming import Names
@@ -21,23 +22,27 @@ class Runs:
     Args:
         names: the modules of the model.
         start: the frame that started the recording, which is not part of any run.
+
+    Attributes:
+        token: gives something as long as the last run lasts.
+        count: the number of runs.
     """
 
     def __init__(self, names: Names, start: FrameType) -> None:
         self._names = names
         self._start = start
         self._mark = f"saccade recording {id(self)}"
-        self._token: weakref.ref[_Token] | None = None
-        self._count = 0
+        self.token: Callable[[], _Token | None] = lambda: None
+        self.count = 0
 
     def number(self, frame: FrameType) -> int:
         """The number, from 0, of the run that this frame is part of."""
-        if self._token is not None and self._token() is not None:
-            return self._count - 1
+        if self.token() is not None:
+            return self.count - 1
         outermost = self._names.outermost(frame, self._start)
         if outermost is not None:
             token = _Token()
             outermost.f_locals[self._mark] = token
-            self._token = weakref.ref(token)
-        self._count += 1
-        return self._count - 1
+            self.token = weakref.ref(token)
+        self.count += 1
+        return self.count - 1

@@ -14,8 +14,10 @@ from saccade.interpretation.recording.files import Folder, Noted, read_index
 from saccade.interpretation.recording.joining import Rows
 from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.missing import Missing
+from saccade.interpretation.recording.naming import Structure
 from saccade.interpretation.recording.patterns import find_path, matches
 from saccade.interpretation.recording.recorded import Recorded, Step
+from saccade.interpretation.recording.spare import large
 from saccade.interpretation.recording.tables import to_frame
 
 if TYPE_CHECKING:
@@ -34,10 +36,15 @@ class Trace(Mapping[str, Recorded]):
         missing: modules that look like attention, ran, and were not recorded, with the reason.
         left_out: the paths of the modules that `keep` excludes.
         backlog: what remains to be worked out about calls when the trace is read.
+
+    Args:
+        noted: the calls.
+        structure: of the model that is recorded, to which the trace leaves its memory.
     """
 
-    def __init__(self, noted: Noted | None = None) -> None:
+    def __init__(self, noted: Noted | None = None, *, structure: Structure | None = None) -> None:
         self._noted: Noted = [] if noted is None else noted
+        self._structure = structure
         self.backlog: Backlog | None = None
         self._names: dict[str, Recorded] = {}
         self._modules: dict[str, list[Recorded]] = {}
@@ -69,7 +76,18 @@ class Trace(Mapping[str, Recorded]):
         self._names, self._modules, self._steps = {}, {}, {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_noted": self.noted, "backlog": None}
+        return {**vars(self), "_noted": self.noted, "backlog": None, "_structure": None}
+
+    def __del__(self) -> None:
+        if self._structure is not None:
+            self._structure.spare = large(self._tensors())
+
+    def _tensors(self) -> Iterator[Tensor]:
+        """Those in memory."""
+        for _, kept in self._noted:
+            yield from kept.tensors.values()
+        if self.backlog is not None:
+            yield from self.backlog.tensors()
 
     @property
     def _by_name(self) -> dict[str, Recorded]:
