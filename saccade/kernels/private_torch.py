@@ -35,7 +35,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -184,13 +184,17 @@ set_paused: Callable[[bool], None] = partial(torch._C._dispatch_tls_set_dispatch
 
 def run_uncompiled() -> Any:
     """As `torch.compiler.set_stance("force_eager")`, in a tenth of its time; `restore_stance` takes what it returns."""
-    frames = _compiler_frames()
-    return frames._set_stance(frames.DynamoStance("force_eager"))
+    return _compiler_frames()._set_stance(_eager_stance())
 
 
 def restore_stance(stance: Any) -> None:
     """Sets the compiler's stance to what it was."""
     _compiler_frames()._set_stance(stance)
+
+
+@cache
+def _eager_stance() -> Any:
+    return _compiler_frames().DynamoStance("force_eager")
 
 
 def _compiler_frames() -> Any:

@@ -61,13 +61,14 @@ class Watch:
         self._mark = f"saccade sizes {id(self)}"
         self._names = names
         self._hook = _Hook(self._ran)
-        modules, structure = names.modules, names.structure
-        self._expected = set() if modules[0].training else structure.trusted
-        self._hooked = [
-            modules[number]
-            for index, group in enumerate(structure.groups)
-            for number in (group[:1] if index in self._expected else group)
+        self._structure = names.structure
+        self._expected = set() if names.model.training else self._structure.trusted
+        keys = [
+            key
+            for index, group in enumerate(self._structure.groups)
+            for key in (group[:1] if index in self._expected else group)
         ]
+        self._hooked = [module for key in keys if (module := self._structure.nodes[key].module()) is not None]
         for module in self._hooked:
             add_pre_hook(module, id(self._hook), self._hook)
 
@@ -104,7 +105,10 @@ class Watch:
             left_out: the paths of modules that were not to be recorded.
             softmaxes: those that were followed.
         """
-        names = self._names
+        names, structure = self._names, self._names.structure
+        if structure.attentions <= paths and not (self._blocks or softmaxes.lost or names.outside):  # the usual case
+            structure.trusted = set(range(len(structure.groups)))
+            return []
         reasons: dict[str, str] = {}
         for path in self._blocks:
             reasons[path] = "it attends in blocks of queries and keys"
@@ -123,25 +127,25 @@ class Watch:
 
     def _unseen(self, recorded: Set[str]) -> Iterator[tuple[str, str]]:
         """The paths of modules that ran, but were not recorded, with the reason; updates which groups are trusted."""
-        names, trusted = self._names, self._names.structure.trusted
-        ran = set(map(id, self._ran))
-        for index, group in enumerate(names.structure.groups):
-            modules = [names.modules[number] for number in group]
-            missed = [module for module in modules if not _covered(self._path(module), recorded)]
+        structure = self._names.structure
+        expected = self._expected if structure is self._structure else set()  # otherwise the model has changed
+        ran = {id(vars(module)) for module in self._ran}
+        for index, group in enumerate(structure.groups):
+            missed = [key for key in group if not _covered(self._name(key), recorded)]
             if not missed:
-                trusted.add(index)
+                structure.trusted.add(index)
                 continue
-            if index in self._expected and (len(missed) < len(group) or id(modules[0]) in ran):
-                trusted.discard(index)
+            if index in expected and (len(missed) < len(group) or group[0] in ran):
+                structure.trusted.discard(index)
                 reason = "was recorded before, but not this time: it was skipped, or attends in a way that is not seen"
             else:
-                missed = [module for module in missed if id(module) in ran]
+                missed = [key for key in missed if key in ran]
                 reason = "ran, and computes attention in a way that is not seen"
-            for module in missed:
-                yield self._path(module), f"{type(module).__name__} {reason}"
+            for key in missed:
+                yield self._name(key), f"{type(structure.nodes[key].module()).__name__} {reason}"
 
-    def _path(self, module: nn.Module) -> str:
-        return self._names.path_of(module) or type(module).__name__
+    def _name(self, key: int) -> str:
+        return self._names.paths[key] or self._names.whole
 
 
 def _covered(path: str, recorded: Set[str]) -> bool:

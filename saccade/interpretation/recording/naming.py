@@ -6,12 +6,15 @@ import re
 import weakref
 from collections import deque
 from collections.abc import Iterator
+from functools import cache
 from itertools import chain
 from operator import attrgetter
 from types import FrameType
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.nn.modules.module import register_module_module_registration_hook
 
 from saccade.interpretation.recording.spare import Spare
 from saccade.kernels.private_torch import CHILDREN, children
@@ -35,38 +38,112 @@ CHILDLESS: frozenset[type] = frozenset(
 """The most common kinds of modules. They do not attend and have no children; calls count for the module around."""
 
 
+class _Node(NamedTuple):
+    """A module, the key of the module around it, and its name there."""
+
+    module: weakref.ref[nn.Module]
+    around: int | None
+    name: str
+
+
 class Structure:
     """What is remembered of a model from one recording to the next, without keeping it alive.
 
     Attributes:
-        paths: of its modules, by key; "" for the model itself.
-        groups: the numbers of the modules that look like attention, without those around others of them. Those whose
+        paths: of its modules but the childless kinds, by key; "" for the model itself.
+        groups: the keys of the modules that look like attention, without those around others of them. Those whose
             paths differ only in numbers are together: they usually run together, and attend alike.
+        attentions: the names of these modules.
         trusted: the groups of which all modules were recorded the last time that any of them ran.
         spare: what the last trace has left.
+        registered: how many modules had been registered, in all models, when it was last checked.
     """
 
-    def __init__(self, modules: list[nn.Module], paths: dict[int, str], groups: list[list[int]]) -> None:
-        self.paths, self.groups = paths, groups
+    def __init__(self, model: nn.Module) -> None:
+        _count_registrations()
+        self.registered = _registered[0]
+        self.paths: dict[int, str] = {}
+        self.nodes: dict[int, _Node] = {}
+        self._add(model, "", None, "")
+        groups = self._attentions()
+        self.groups = list(groups.values())
+        self.attentions = frozenset(self.paths[key] or type(model).__name__ for key in chain(*self.groups))
         self.trusted: set[int] = set()
         self.spare: Spare = deque()
-        self._modules = [weakref.ref(module) for module in modules]
-        self._names, self._ids = _children_of(modules)
+        self._inside = self._children()
 
-    def modules(self) -> list[nn.Module] | None:
-        """The modules, or None if the model has other modules by now."""
-        modules = [module for reference in self._modules if (module := reference()) is not None]
-        return modules if _children_of(modules) == (self._names, self._ids) else None
+    def _add(self, module: nn.Module, path: str, around: int | None, name: str) -> None:
+        if isinstance(module, torch.jit.ScriptModule):
+            where = path or "The model"
+            raise TypeError(f"{where} is TorchScript, which cannot be recorded: record the original module.")
+        key = _key(module)
+        self.paths[key] = path
+        self.nodes[key] = _Node(weakref.ref(module), around, name)
+        whole = type(module) is MultiHead  # its attention counts as the module itself
+        for each, child in children(module).items():
+            if child is not None and type(child) not in CHILDLESS and _key(child) not in self.paths:
+                below = path if whole or each == COMPILED else f"{path}.{each}" if path else each
+                self._add(child, below, key, each)
+
+    def _attentions(self) -> dict[tuple[str, type], list[int]]:
+        around: set[str] = set()
+        found: list[int] = []
+        for key, path in reversed(self.paths.items()):  # modules come before those inside them
+            if path in around or not _looks_like_attention(type(self.nodes[key].module())):
+                continue
+            found.append(key)
+            while path and path not in around:
+                path = path.rpartition(".")[0]
+                around.add(path)
+        groups: dict[tuple[str, type], list[int]] = {}
+        for key in reversed(found):
+            alike = NUMBER.sub("*", self.paths[key]), type(self.nodes[key].module())
+            groups.setdefault(alike, []).append(key)
+        return groups
+
+    def _children(self) -> tuple[list[str], list[int]]:
+        """The names and ids of all modules inside these."""
+        modules = [module for node in self.nodes.values() if (module := node.module()) is not None]
+        inside = [each[CHILDREN] for each in map(_ATTRIBUTES, modules)]
+        return list(chain.from_iterable(inside)), list(map(id, chain.from_iterable(map(dict.values, inside))))
+
+    def fits(self) -> bool:
+        """Whether the model still has these modules."""
+        self.registered = _registered[0]
+        return self._children() == self._inside
+
+    def holds(self, key: int, known: set[int]) -> bool:
+        """Whether a module is still where it was, and those around it are; `known` has the keys of such modules."""
+        new = []
+        while key not in known:
+            reference, around, name = self.nodes[key]
+            module = reference()
+            if module is None or _key(module) != key:
+                return False
+            new.append(key)
+            if around is None:
+                break
+            outer = self.nodes[around].module()
+            if outer is None or children(outer).get(name) is not module:
+                return False
+            key = around
+        known.update(new)
+        return True
 
 
 _ATTRIBUTES = attrgetter("__dict__")
 _KNOWN: weakref.WeakKeyDictionary[nn.Module, Structure] = weakref.WeakKeyDictionary()
+_registered = [0]
 
 
-def _children_of(modules: list[nn.Module]) -> tuple[list[str], list[int]]:
-    """The names and ids of all modules inside these."""
-    inside = [each[CHILDREN] for each in map(_ATTRIBUTES, modules)]
-    return list(chain.from_iterable(inside)), list(map(id, chain.from_iterable(map(dict.values, inside))))
+@cache
+def _count_registrations() -> None:
+    """From now on, every module that becomes part of another one is counted."""
+
+    def count(*_: Any) -> None:
+        _registered[0] += 1
+
+    register_module_module_registration_hook(count)
 
 
 class Names:
@@ -75,77 +152,73 @@ class Names:
     No hooks are registered: methods other than `forward`, such as a decoder's `step`, do not call them, and they would
     disable PyTorch's fast paths.
 
+    Comparing all modules of a model with those of the last recording takes too long for a short input. So this is done
+    only if some module has been registered since, or one attends that is not known. Otherwise each module that attends
+    is looked at once, together with those around it.
+
     Attributes:
-        modules: all modules but the childless kinds.
-        paths: of these, by key; "" for the model itself.
+        model: the model.
+        paths: of its modules but the childless kinds, by key; "" for the model itself.
         whole: the name of the model, in place of its empty path.
         structure: what is remembered of the model until the next recording.
         outside: the classes of other models that attended inside the model.
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self.outside: dict[str, None] = {}
+        self.model = model
         self.whole = type(model).__name__
-        self.paths: dict[int, str]
+        self.outside: dict[str, None] = {}
+        self._known: set[int] = set()
         known = _KNOWN.get(model)
-        found = None if known is None else known.modules()
-        if known is not None and found is not None:
-            self.structure, self.modules, self.paths = known, found, known.paths
+        if known is None:
+            self._learn()
             return
-        self.modules = [model]  # keeps them alive, so that ids stay unique
-        self.paths = {_key(model): ""}
-        self._look_inside(model, "")
-        for module in self.modules:
-            if isinstance(module, torch.jit.ScriptModule):
-                where = self.path_of(module) or "The model"
-                raise TypeError(f"{where} is TorchScript, which cannot be recorded: record the original module.")
-        self.structure = _KNOWN[model] = Structure(self.modules, self.paths, self._attentions())
+        self.structure, self.paths = known, known.paths
+        self._compared = False
+        if known.registered != _registered[0]:
+            self._compare()
 
-    def _attentions(self) -> list[list[int]]:
-        """The numbers of the modules that look like attention, in groups: see `Structure.groups`."""
-        groups: dict[tuple[str, type], list[int]] = {}
-        around: set[str] = set()
-        for number, module in reversed(list(enumerate(self.modules))):  # modules come before those inside them
-            path = self.path_of(module)
-            if path in around or not _looks_like_attention(type(module)):
-                continue
-            groups.setdefault((NUMBER.sub("*", path), type(module)), []).insert(0, number)
-            while path and path not in around:
-                path = path.rpartition(".")[0]
-                around.add(path)
-        return sorted(groups.values())
+    def _learn(self) -> None:
+        self.structure = _KNOWN[self.model] = Structure(self.model)
+        self.paths = self.structure.paths
+        self._compared = True
 
-    def _look_inside(self, module: nn.Module, path: str) -> None:
-        """As `named_modules`, but without the childless kinds."""
-        paths, modules = self.paths, self.modules
-        whole = type(module) is MultiHead  # its attention counts as the module itself
-        for name, child in children(module).items():
-            if type(child) in CHILDLESS or _key(child) in paths:
-                continue
-            assert child is not None
-            below = path if whole or name == COMPILED else f"{path}.{name}" if path else name
-            paths[_key(child)] = below
-            modules.append(child)
-            if children(child) and not whole:
-                self._look_inside(child, below)
+    def _compare(self) -> bool:
+        """Compares the model with what is remembered of it, once; returns whether it has changed."""
+        if self._compared:
+            return False
+        self._compared = True
+        changed = not self.structure.fits()
+        if changed:
+            self._learn()
+        return changed
+
+    def holds(self, key: int) -> bool:
+        """Whether the module with this key is known to be where it was when the model was last compared."""
+        return key in self._known or self.structure.holds(key, self._known)
 
     def path(self, frame: FrameType | None) -> str | None:
         """The path of the innermost module that runs in a frame; None outside the model.
 
         Another model that the model runs, such as the draft model of assisted generation, is outside.
         """
-        paths = self.paths
         unknown: list[nn.Module] | None = None
-        while frame is not None:
-            code = frame.f_code
-            owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None  # as `_owner`, but faster
+        inner = frame
+        while inner is not None:
+            code = inner.f_code
+            owner = inner.f_locals.get(code.co_varnames[0]) if code.co_argcount else None  # as `_owner`, but faster
             if isinstance(owner, nn.Module):
-                path = paths.get(id(owner.__dict__))
+                key = id(owner.__dict__)
+                path = self.paths.get(key)
                 if path is not None:
+                    if not self.holds(key) and self._compare():
+                        return self.path(frame)
                     return path if unknown is None or self._part_of(owner, unknown) else None
                 if type(owner) not in CHILDLESS and not type(owner).__module__.startswith(LIBRARIES):
+                    if self._compare():
+                        return self.path(frame)
                     unknown = [*(unknown or []), owner]
-            frame = frame.f_back
+            inner = inner.f_back
         return None
 
     def _part_of(self, owner: nn.Module, unknown: list[nn.Module]) -> bool:
@@ -165,10 +238,6 @@ class Names:
             owner = _owner(each)
             if owner is not None and _key(owner) in self.paths:
                 yield owner
-
-    def path_of(self, module: nn.Module) -> str:
-        """The path of a module of the model."""
-        return self.paths[_key(module)]
 
     def outermost(self, frame: FrameType, end: FrameType) -> FrameType | None:
         """The outermost frame that runs for a module of the model; frames from `end` on do not count."""

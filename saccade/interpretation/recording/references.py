@@ -14,6 +14,11 @@ Replacement = tuple[Namespace, str, Any, Any]
 Wrap = Callable[[Any], Any]
 
 
+def _unchanged(each: Replacement) -> bool:
+    namespace, name, original, _ = each
+    return namespace.get(name) is original
+
+
 class References:
     """All references to the functions to replace: in the modules that define them and in those that import them.
 
@@ -36,8 +41,7 @@ class References:
 
     def replacements(self) -> list[Replacement]:
         """What to replace. Call it while nothing is replaced; some names may hold other values by now."""
-        loaded = len(sys.modules) != len(self._searched)
-        if loaded or [1 for namespace, name, original, _ in self._definitions if namespace.get(name) is not original]:
+        if len(sys.modules) != len(self._searched) or not all(map(_unchanged, self._definitions)):
             self._search()
         # A notebook imports into a module that was searched long ago.
         main = getattr(sys.modules.get("__main__"), "__dict__", {})
