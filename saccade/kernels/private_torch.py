@@ -16,7 +16,7 @@
 | `nn.Module._modules` | walking a model's modules faster than `named_children` |
 | `torch._dynamo`, its name, `eval_frame._set_stance` and `DynamoStance` | running uncompiled what was compiled |
 | `torch._C._dispatch_tls_set_dispatch_key_included`, `_parse_dispatch_key` | replacing operators in one thread |
-| `torch._C._dispatch_tls_set_dispatch_key_excluded` | calling the original ones |
+| `torch._C._dispatch_tls_set_dispatch_key_excluded`, `_dispatch_tls_is_dispatch_key_excluded` | pausing that |
 | `torch._ops._higher_order_ops`, `_HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS` | leaving the others alone |
 | `torch._foreach_mul_` | scaling all gradients by one kernel |
 | `torch.ops.mkldnn._reorder_linear_weight`, `_linear_pointwise` | linear layers with weights packed beforehand |
@@ -180,6 +180,7 @@ set_watching: Callable[[bool], None] = partial(torch._C._dispatch_tls_set_dispat
 """Whether this thread calls replaced operators."""
 set_paused: Callable[[bool], None] = partial(torch._C._dispatch_tls_set_dispatch_key_excluded, _WATCHING_KEY)
 """Whether it calls the original ones for a while."""
+is_paused: Callable[[], bool] = partial(torch._C._dispatch_tls_is_dispatch_key_excluded, _WATCHING_KEY)
 
 
 def run_uncompiled() -> Any:

@@ -134,9 +134,7 @@ class Backlog:
             return False
         code, names = frame.f_code, self._names
         first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
-        module = id(getattr(first, "__dict__", None))
-        path = names.paths.get(module)  # usually a method of the module has called
-        checked = path is None
+        path = names.paths.get(id(getattr(first, "__dict__", None)))  # usually a method of the module has called
         if path is None:
             path = names.path(frame)
             if path is None:
@@ -144,7 +142,7 @@ class Backlog:
         path = path or names.whole
         last = self._last.get(path)
         if last is None:
-            if sizes[1] > sizes[0] or path in self._begun or not (checked or names.holds(module)):
+            if sizes[1] > sizes[0] or path in self._begun:
                 return False
             cache = Cache(key)
             self._last[path] = (cache, [])

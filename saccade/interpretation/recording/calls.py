@@ -29,6 +29,7 @@ from saccade.interpretation.recording.recipes import Captured, Change, Given
 from saccade.interpretation.recording.references import Wrap
 from saccade.kernels.private_torch import (
     function_modes,
+    is_paused,
     overrides_functions,
     replace_operators,
     set_paused,
@@ -41,6 +42,7 @@ from saccade.reading import Reading, State
 BIASES = "torch.nn.attention.bias"
 FAST_PATHS = ("torch.nn.modules.activation", "torch.nn.modules.transformer")
 MULTI_HEAD = "multi_head_attention_forward"
+USUAL_MASKS = frozenset((Tensor, type(None)))
 IN_BETWEEN = ("torch.", "saccade.interpretation.recording.")
 """Code between a caller and the operator that it calls, such as `torch.nn.functional`."""
 
@@ -73,7 +75,6 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.recordings: list[Recording] = []
-        self.inside = False  # a function that is recorded as a whole, including what it calls
         self.changed: Tensor | None = None  # the weights that the last changed call used
 
 
@@ -82,7 +83,6 @@ class Calls:
 
     def __init__(self) -> None:
         self.thread = _Thread()
-
         self._operators: Any = None
 
     def watch_operators(self, on: bool) -> None:
@@ -105,11 +105,12 @@ class Calls:
     @contextmanager
     def muted(self) -> Iterator[None]:
         """Inside, nothing that this thread calls is recorded."""
-        before, self.thread.inside = self.thread.inside, True
+        before = is_paused()
+        set_paused(True)
         try:
             yield
         finally:
-            self.thread.inside = before
+            set_paused(before)
 
     def _wrap(self, run: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
         """A function that calls `run` where this thread records, and the original otherwise."""
@@ -117,13 +118,13 @@ class Calls:
 
         @functools.wraps(original, updated=())
         def function(*args: Any, **kwargs: Any) -> Any:
-            if not thread.recordings or thread.inside:
+            if not thread.recordings or is_paused():
                 return original(*args, **kwargs)
-            thread.inside = True
+            set_paused(True)  # it is recorded as a whole, including what it calls
             try:
                 return run(original, args, kwargs, sys._getframe(1))
             finally:
-                thread.inside = False
+                set_paused(False)
 
         return function
 
@@ -135,15 +136,12 @@ class Calls:
         @functools.wraps(original, updated=())
         def attention(*args: Any, **kwargs: Any) -> Any:
             mask = kwargs["attn_mask"] if "attn_mask" in kwargs else args[3] if len(args) > 3 else None
-            kind = type(mask)
-            if (
-                kind is not Tensor and mask is not None and kind.__module__ == BIASES
-            ):  # it checks that the function has its present name
+            if type(mask) not in USUAL_MASKS and type(mask).__module__ == BIASES:
+                # Such a mask checks that the function has its present name.
                 return torch.overrides.handle_torch_function(attention, [mask], *args, **kwargs)
             recordings = thread.recordings
-            if thread.inside or not recordings:
+            if not recordings or is_paused():
                 return original(*args, **kwargs)
-            thread.inside = True
             set_paused(True)
             try:
                 frame = sys._getframe(1)
@@ -161,7 +159,6 @@ class Calls:
                 return result
             finally:
                 set_paused(False)
-                thread.inside = False
 
         return attention
 
@@ -211,28 +208,31 @@ class Calls:
         call = inspect.signature(original).bind(*args, **kwargs)
         call.apply_defaults()
         wanted, call.arguments["need_weights"] = call.arguments["need_weights"], False
-        self.thread.inside, self.thread.changed = False, None
-        output, _ = original(*call.args, **call.kwargs)
+        self.thread.changed = None
+        set_paused(False)
+        try:
+            output, _ = original(*call.args, **call.kwargs)
+        finally:
+            set_paused(True)
         weights, self.thread.changed = self.thread.changed, None
         if not wanted:
             return output, None
         if weights is None:  # the change left them as they were
-            self.thread.inside = True
             return original(*args, **kwargs)
         weights = weights.mean(1) if call.arguments["average_attn_weights"] else weights
         return output, weights if call.arguments["query"].dim() == 3 else weights.squeeze(0)
 
     def _scaled_dot(self) -> Callable[..., Any]:
         """The replacement of the operator of `F.scaled_dot_product_attention`."""
-        attention = self._attention(SCALED_DOT, torch.ops.aten.scaled_dot_product_attention)
+        original = torch.ops.aten.scaled_dot_product_attention
+        attention = self._attention(SCALED_DOT, original)
 
         def scaled_dot(*args: Any, **kwargs: Any) -> Any:
-            set_paused(True)
-            try:
-                with without_function_modes():
+            with without_function_modes():
+                if self.thread.recordings:
                     return attention(*args, **kwargs)
-            finally:
-                set_paused(False)
+                with self.muted():
+                    return original(*args, **kwargs)
 
         return scaled_dot
 
@@ -241,19 +241,11 @@ class Calls:
         thread = self.thread
 
         def softmax(*args: Any, **kwargs: Any) -> Tensor:
-            set_paused(True)
-            try:
+            with self.muted():
                 with without_function_modes():
                     result = original(*args, **kwargs)
-            finally:
-                set_paused(False)
-            if thread.recordings and not thread.inside:
-                thread.inside = True
-                try:
-                    for recording in thread.recordings:
-                        recording.softmax(args, result, _caller(sys._getframe(1)))
-                finally:
-                    thread.inside = False
+                for recording in thread.recordings:
+                    recording.softmax(args, result, _caller(sys._getframe(1)))
             return result
 
         return softmax

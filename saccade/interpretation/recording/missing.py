@@ -68,7 +68,7 @@ class Watch:
             for index, group in enumerate(self._structure.groups)
             for key in (group[:1] if index in self._expected else group)
         ]
-        self._hooked = [module for key in keys if (module := self._structure.nodes[key].module()) is not None]
+        self._hooked = [module for key in keys if (module := self._structure.nodes[key]()) is not None]
         for module in self._hooked:
             add_pre_hook(module, id(self._hook), self._hook)
 
@@ -142,7 +142,7 @@ class Watch:
                 missed = [key for key in missed if key in ran]
                 reason = "ran, and computes attention in a way that is not seen"
             for key in missed:
-                yield self._name(key), f"{type(structure.nodes[key].module()).__name__} {reason}"
+                yield self._name(key), f"{type(structure.nodes[key]()).__name__} {reason}"
 
     def _name(self, key: int) -> str:
         return self._names.paths[key] or self._names.whole

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import chain
 from operator import attrgetter
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -26,6 +26,7 @@ PART_OF_IT = re.compile(r"(output|mask|norm|bias|embeddings?|projection|gate|ada
 NUMBER = re.compile(r"\d+")
 LIBRARIES = ("torch.", "saccade.")
 COMPILED = "_orig_mod"
+LISTS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)
 CROSS = ("cross", "encoder_attn", "encdec", "enc_dec", "multihead_attn", "src_attn", "context_attn")
 SELF = ("self", "selfattention", "self_attn", "self_attention")
 
@@ -38,14 +39,6 @@ CHILDLESS: frozenset[type] = frozenset(
 """The most common kinds of modules. They do not attend and have no children; calls count for the module around."""
 
 
-class _Node(NamedTuple):
-    """A module, the key of the module around it, and its name there."""
-
-    module: weakref.ref[nn.Module]
-    around: int | None
-    name: str
-
-
 class Structure:
     """What is remembered of a model from one recording to the next, without keeping it alive.
 
@@ -56,40 +49,44 @@ class Structure:
         attentions: the names of these modules.
         trusted: the groups of which all modules were recorded the last time that any of them ran.
         spare: what the last trace has left.
-        registered: how many modules had been registered, in all models, when it was last checked.
+        nodes: references to the modules, by key.
     """
 
     def __init__(self, model: nn.Module) -> None:
         _count_registrations()
-        self.registered = _registered[0]
+        self._changes = _changes[0]
         self.paths: dict[int, str] = {}
-        self.nodes: dict[int, _Node] = {}
-        self._add(model, "", None, "")
+        self.nodes: dict[int, weakref.ref[nn.Module]] = {}
+        self._lists: list[weakref.ref[nn.Module]] = []
+        self._add(model, "")
         groups = self._attentions()
         self.groups = list(groups.values())
         self.attentions = frozenset(self.paths[key] or type(model).__name__ for key in chain(*self.groups))
         self.trusted: set[int] = set()
         self.spare: Spare = deque()
-        self._inside = self._children()
+        self._inside = _children_of(self.nodes.values())
+        self._listed = _children_of(self._lists)
 
-    def _add(self, module: nn.Module, path: str, around: int | None, name: str) -> None:
+    def _add(self, module: nn.Module, path: str) -> None:
         if isinstance(module, torch.jit.ScriptModule):
             where = path or "The model"
             raise TypeError(f"{where} is TorchScript, which cannot be recorded: record the original module.")
         key = _key(module)
         self.paths[key] = path
-        self.nodes[key] = _Node(weakref.ref(module), around, name)
+        self.nodes[key] = weakref.ref(module, _count_change)
+        if isinstance(module, LISTS):
+            self._lists.append(self.nodes[key])
         whole = type(module) is MultiHead  # its attention counts as the module itself
         for each, child in children(module).items():
             if child is not None and type(child) not in CHILDLESS and _key(child) not in self.paths:
                 below = path if whole or each == COMPILED else f"{path}.{each}" if path else each
-                self._add(child, below, key, each)
+                self._add(child, below)
 
     def _attentions(self) -> dict[tuple[str, type], list[int]]:
         around: set[str] = set()
         found: list[int] = []
         for key, path in reversed(self.paths.items()):  # modules come before those inside them
-            if path in around or not _looks_like_attention(type(self.nodes[key].module())):
+            if path in around or not _looks_like_attention(type(self.nodes[key]())):
                 continue
             found.append(key)
             while path and path not in around:
@@ -97,53 +94,44 @@ class Structure:
                 around.add(path)
         groups: dict[tuple[str, type], list[int]] = {}
         for key in reversed(found):
-            alike = NUMBER.sub("*", self.paths[key]), type(self.nodes[key].module())
+            alike = NUMBER.sub("*", self.paths[key]), type(self.nodes[key]())
             groups.setdefault(alike, []).append(key)
         return groups
 
-    def _children(self) -> tuple[list[str], list[int]]:
-        """The names and ids of all modules inside these."""
-        modules = [module for node in self.nodes.values() if (module := node.module()) is not None]
-        inside = [each[CHILDREN] for each in map(_ATTRIBUTES, modules)]
-        return list(chain.from_iterable(inside)), list(map(id, chain.from_iterable(map(dict.values, inside))))
+    def may_fit(self) -> bool:
+        """Whether the model seems to have these modules, as far as one can see at once.
+
+        No module was registered or freed since. Lists of modules can also change without that.
+        """
+        return self._changes == _changes[0] and _children_of(self._lists) == self._listed
 
     def fits(self) -> bool:
         """Whether the model still has these modules."""
-        self.registered = _registered[0]
-        return self._children() == self._inside
-
-    def holds(self, key: int, known: set[int]) -> bool:
-        """Whether a module is still where it was, and those around it are; `known` has the keys of such modules."""
-        new = []
-        while key not in known:
-            reference, around, name = self.nodes[key]
-            module = reference()
-            if module is None or _key(module) != key:
-                return False
-            new.append(key)
-            if around is None:
-                break
-            outer = self.nodes[around].module()
-            if outer is None or children(outer).get(name) is not module:
-                return False
-            key = around
-        known.update(new)
-        return True
+        self._changes = _changes[0]
+        return _children_of(self.nodes.values()) == self._inside
 
 
 _ATTRIBUTES = attrgetter("__dict__")
 _KNOWN: weakref.WeakKeyDictionary[nn.Module, Structure] = weakref.WeakKeyDictionary()
-_registered = [0]
+_changes = [0]
+"""How many modules of all models were registered, or ended that belonged to a model which had been recorded."""
+
+
+def _children_of(references: Iterable[weakref.ref[nn.Module]]) -> tuple[list[str], list[int]]:
+    """The names and ids of the modules inside others."""
+    modules = [module for reference in references if (module := reference()) is not None]
+    inside = [each[CHILDREN] for each in map(_ATTRIBUTES, modules)]
+    return list(chain.from_iterable(inside)), list(map(id, chain.from_iterable(map(dict.values, inside))))
+
+
+def _count_change(*_: Any) -> None:
+    _changes[0] += 1
 
 
 @cache
 def _count_registrations() -> None:
     """From now on, every module that becomes part of another one is counted."""
-
-    def count(*_: Any) -> None:
-        _registered[0] += 1
-
-    register_module_module_registration_hook(count)
+    register_module_module_registration_hook(_count_change)
 
 
 class Names:
@@ -153,8 +141,8 @@ class Names:
     disable PyTorch's fast paths.
 
     Comparing all modules of a model with those of the last recording takes too long for a short input. So this is done
-    only if some module has been registered since, or one attends that is not known. Otherwise each module that attends
-    is looked at once, together with those around it.
+    only if some module has been registered or freed since, if a list of modules has changed, or if a module attends that is not
+    known.
 
     Attributes:
         model: the model.
@@ -168,14 +156,13 @@ class Names:
         self.model = model
         self.whole = type(model).__name__
         self.outside: dict[str, None] = {}
-        self._known: set[int] = set()
         known = _KNOWN.get(model)
         if known is None:
             self._learn()
             return
         self.structure, self.paths = known, known.paths
         self._compared = False
-        if known.registered != _registered[0]:
+        if not known.may_fit():
             self._compare()
 
     def _learn(self) -> None:
@@ -193,10 +180,6 @@ class Names:
             self._learn()
         return changed
 
-    def holds(self, key: int) -> bool:
-        """Whether the module with this key is known to be where it was when the model was last compared."""
-        return key in self._known or self.structure.holds(key, self._known)
-
     def path(self, frame: FrameType | None) -> str | None:
         """The path of the innermost module that runs in a frame; None outside the model.
 
@@ -208,11 +191,8 @@ class Names:
             code = inner.f_code
             owner = inner.f_locals.get(code.co_varnames[0]) if code.co_argcount else None  # as `_owner`, but faster
             if isinstance(owner, nn.Module):
-                key = id(owner.__dict__)
-                path = self.paths.get(key)
+                path = self.paths.get(id(owner.__dict__))
                 if path is not None:
-                    if not self.holds(key) and self._compare():
-                        return self.path(frame)
                     return path if unknown is None or self._part_of(owner, unknown) else None
                 if type(owner) not in CHILDLESS and not type(owner).__module__.startswith(LIBRARIES):
                     if self._compare():

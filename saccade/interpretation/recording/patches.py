@@ -16,7 +16,7 @@ from saccade.attention import watchers
 from saccade.interpretation.recording.calls import Calls, Recording
 from saccade.interpretation.recording.references import References, Replacement
 from saccade.kernels import steps
-from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR, restore_stance, run_uncompiled, set_paused
+from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR, restore_stance, run_uncompiled
 
 
 class Patches:
@@ -65,11 +65,10 @@ class Patches:
             replaced = list(self._replaced)
             active, self._active = self._active, 0
             self._uninstall()
-            set_paused(True)
             try:
-                yield
+                with self.calls.muted():
+                    yield
             finally:
-                set_paused(False)
                 self._active = active
                 if active:
                     self._install(replaced)
