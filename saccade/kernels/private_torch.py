@@ -14,7 +14,7 @@
 | `torch.overrides._get_current_function_mode_stack`, `_push_mode`, `_pop_mode` | adding a mode below others |
 | `nn.Module._forward_hooks`, `_forward_pre_hooks` | whether something watches a module, and watching it |
 | `nn.Module._modules` | walking a model's modules faster than `named_children` |
-| `torch._dynamo`, its name, `eval_frame._set_stance` and `DynamoStance` | running uncompiled what was compiled |
+| `torch._dynamo.eval_frame._stance`, `DynamoStance`, `get_eval_frame_callback` | running uncompiled code |
 | `torch._C._dispatch_tls_set_dispatch_key_included`, `_parse_dispatch_key` | replacing operators in one thread |
 | `torch._C._dispatch_tls_set_dispatch_key_excluded`, `_dispatch_tls_is_dispatch_key_excluded` | pausing that |
 | `torch._ops._higher_order_ops`, `_HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS` | leaving the others alone |
@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
@@ -185,22 +184,23 @@ is_paused: Callable[[], bool] = partial(torch._C._dispatch_tls_is_dispatch_key_e
 
 def run_uncompiled() -> Any:
     """As `torch.compiler.set_stance("force_eager")`, in a tenth of its time; `restore_stance` takes what it returns."""
-    return _compiler_frames()._set_stance(_eager_stance())
+    frames, running, eager = _compiler()
+    if running() not in (False, None):
+        raise RuntimeError("Code that torch.compile is running cannot be recorded: record outside of it.")
+    before, frames._stance = frames._stance, eager
+    return before
 
 
 def restore_stance(stance: Any) -> None:
     """Sets the compiler's stance to what it was."""
-    _compiler_frames()._set_stance(stance)
+    _compiler()[0]._stance = stance
 
 
 @cache
-def _eager_stance() -> Any:
-    return _compiler_frames().DynamoStance("force_eager")
-
-
-def _compiler_frames() -> Any:
-    name = f"{COMPILER}.eval_frame"
-    return sys.modules.get(name) or importlib.import_module(name)
+def _compiler() -> tuple[Any, Callable[[], Any], Any]:
+    """What holds the compiler's stance, what says whether compiled code runs, and the stance that compiles nothing."""
+    frames: Any = importlib.import_module(f"{COMPILER}.eval_frame")
+    return frames, torch._C._dynamo.eval_frame.get_eval_frame_callback, frames.DynamoStance("force_eager")
 
 
 CHILDREN = "_modules"

@@ -13,6 +13,7 @@ from saccade.interpretation.recording.naming import Names, kind_of
 from saccade.interpretation.recording.positions import Foreseen, Positions, Tracker
 from saccade.interpretation.recording.recipes import Captured, Given, scaled_dot
 from saccade.interpretation.recording.runs import Runs
+from saccade.interpretation.recording.spare import LEAST
 from saccade.interpretation.recording.steps import settle
 from saccade.kernels.private_torch import lengths
 
@@ -161,10 +162,11 @@ class Backlog:
         return True
 
     def tensors(self) -> Iterator[Tensor]:
-        """The queries and keys of the calls that `gather` has not noted yet."""
-        for _path, _run, query, _mask, _scale, _causal, cache, _keys in self._steps:
-            yield query
-            yield cache.key
+        """The queries and keys of the calls that `gather` has not noted yet; none if they are short."""
+        if any(each[2].nbytes + each[6].key.nbytes >= LEAST for each in (*self._steps[:1], *self._steps[-1:])):
+            for step in self._steps:
+                yield step[2]
+                yield step[6].key
 
     @property
     def paths(self) -> set[str]:

@@ -75,6 +75,7 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.recordings: list[Recording] = []
+        self.changing = False  # whether any of them changes weights
         self.changed: Tensor | None = None  # the weights that the last changed call used
 
 
@@ -85,12 +86,25 @@ class Calls:
         self.thread = _Thread()
         self._operators: Any = None
 
-    def watch_operators(self, on: bool) -> None:
-        """Sees the operators of this thread, which a model may call by a method, or by a name that is not replaced."""
+    def start(self, recording: Recording) -> None:
+        """Notifies a recording of this thread's calls, of functions that are replaced and of operators."""
         if self._operators is None:
             softmaxes = {name: self._softmax(original) for name, original in SOFTMAX.items()}
             self._operators = replace_operators({SCALED_DOT.name: self._scaled_dot(), **softmaxes})
-        set_watching(on)
+        thread = self.thread
+        if not thread.recordings:
+            set_watching(True)
+        thread.recordings.append(recording)
+        thread.changing = thread.changing or recording.changes
+
+    def stop(self, recording: Recording) -> None:
+        """Ends the notifications of a recording."""
+        thread = self.thread
+        thread.recordings.remove(recording)
+        if not thread.recordings:
+            set_watching(False)
+        if thread.changing:
+            thread.changing = any(each.changes for each in thread.recordings)
 
     def wraps(self) -> list[tuple[str, str, Wrap]]:
         """For each function to replace: the module that defines it, its name, and a factory for its replacement."""
@@ -145,12 +159,9 @@ class Calls:
             set_paused(True)
             try:
                 frame = sys._getframe(1)
-                for recording in recordings:
-                    if recording.changes:
-                        change = self.change_at(frame)
-                        if change is not None:
-                            return self._run_changed(function, change, original, args, kwargs, frame)
-                        break
+                change = self.change_at(frame) if thread.changing else None
+                if change is not None:
+                    return self._run_changed(function, change, original, args, kwargs, frame)
                 result = original(*args, **kwargs)
                 for recording in recordings:
                     quick = recording.quick if plain else None
@@ -292,7 +303,7 @@ class Calls:
         def has_torch_function(arguments: Iterable[Any]) -> bool:
             if sys._getframe(1).f_globals.get("__name__") not in FAST_PATHS:
                 return original(arguments)
-            if any(recording.changes for recording in self.thread.recordings):
+            if self.thread.changing:
                 return True
             modes = function_modes()
             if not modes or any(not isinstance(mode, RecordingMode) for mode in modes):

@@ -58,7 +58,6 @@ class Watch:
     def __init__(self, names: Names) -> None:
         self._ran: list[nn.Module] = []
         self._blocks: set[str] = set()
-        self._mark = f"saccade sizes {id(self)}"
         self._names = names
         self._hook = _Hook(self._ran)
         self._structure = names.structure
@@ -85,7 +84,7 @@ class Watch:
         """
         if forward is None:
             return
-        sizes = forward.f_locals.setdefault(self._mark, set())
+        sizes = forward.f_locals.setdefault(f"saccade sizes {id(self)}", set())
         sizes.add((len(shape), *shape[-2:]))
         if len(sizes) > 1 and max(sizes)[0] > 4:
             self._blocks.add(path)

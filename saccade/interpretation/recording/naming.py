@@ -141,8 +141,8 @@ class Names:
     disable PyTorch's fast paths.
 
     Comparing all modules of a model with those of the last recording takes too long for a short input. So this is done
-    only if some module has been registered or freed since, if a list of modules has changed, or if a module attends that is not
-    known.
+    only if some module has been registered or freed since, if a list of modules has changed, or if a module attends
+    that is not known.
 
     Attributes:
         model: the model.

@@ -41,18 +41,12 @@ class Patches:
                     self._uninstall()
                     raise
             self._active += 1
-        recordings = self.calls.thread.recordings
-        if not recordings:
-            self.calls.watch_operators(True)
-        recordings.append(recording)
+        self.calls.start(recording)
 
     def stop(self, recording: Recording) -> None:
         """Ends a recording; the last one restores every function."""
-        recordings = self.calls.thread.recordings
         try:
-            recordings.remove(recording)
-            if not recordings:
-                self.calls.watch_operators(False)
+            self.calls.stop(recording)
         finally:
             with self._lock:
                 self._active -= 1

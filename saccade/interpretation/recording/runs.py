@@ -13,6 +13,10 @@ class _Token:
     """Lives as long as the frame among whose variables it is."""
 
 
+def _none() -> None:
+    """Before the first run."""
+
+
 class Runs:
     """Numbers the runs of a model: a run is one call of its outermost function, such as `forward` or `generate`.
 
@@ -31,8 +35,7 @@ class Runs:
     def __init__(self, names: Names, start: FrameType) -> None:
         self._names = names
         self._start = start
-        self._mark = f"saccade recording {id(self)}"
-        self.token: Callable[[], _Token | None] = lambda: None
+        self.token: Callable[[], _Token | None] = _none
         self.count = 0
 
     def number(self, frame: FrameType) -> int:
@@ -42,7 +45,7 @@ class Runs:
         outermost = self._names.outermost(frame, self._start)
         if outermost is not None:
             token = _Token()
-            outermost.f_locals[self._mark] = token
+            outermost.f_locals[f"saccade recording {id(self)}"] = token
             self.token = weakref.ref(token)
         self.count += 1
         return self.count - 1

@@ -86,8 +86,7 @@ class Trace(Mapping[str, Recorded]):
         """Those in memory."""
         for _, kept in self._noted:
             yield from kept.tensors.values()
-        if self.backlog is not None:
-            yield from self.backlog.tensors()
+        yield from () if self.backlog is None else self.backlog.tensors()
 
     @property
     def _by_name(self) -> dict[str, Recorded]:
