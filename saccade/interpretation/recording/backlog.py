@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from types import FrameType
 
 from torch import Tensor
@@ -49,7 +50,6 @@ class Backlog:
         self._spare, names.structure.spare = names.structure.spare, deque()
         self.taken = 0
         self._steps: list[_Step] = []
-        self._tracker = Tracker()
         self._waiting: list[tuple[str, Kept]] = []
         self._begun: set[str] = set()
         self._last: dict[str, tuple[Cache, list[Kept]]] = {}
@@ -57,6 +57,10 @@ class Backlog:
         self._bytes = 0
         self._weights = 0
         self._foreseen: str | None = None
+
+    @cached_property
+    def _tracker(self) -> Tracker:
+        return Tracker()
 
     def add(self, path: str, kept: Kept, attended: Captured, values: Tensor | None, frame: FrameType) -> None:
         """Adds a call, after all earlier ones.
@@ -156,17 +160,14 @@ class Backlog:
         self._steps.append((path, run, query, attn_mask, scale, is_causal, cache, sizes[1]))
         self.taken += 1
         if self._spare:
-            self._spare.popleft()  # of a query
-            if self._spare:
-                self._spare.popleft()  # of a key
+            self._spare.popleft()
         return True
 
-    def tensors(self) -> Iterator[Tensor]:
+    def tensors(self) -> Iterator[Sequence[Tensor]]:
         """The queries and keys of the calls that `gather` has not noted yet; none if they are short."""
         if any(each[2].nbytes + each[6].key.nbytes >= LEAST for each in (*self._steps[:1], *self._steps[-1:])):
             for step in self._steps:
-                yield step[2]
-                yield step[6].key
+                yield step[2], step[6].key
 
     @property
     def paths(self) -> set[str]:

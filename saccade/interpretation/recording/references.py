@@ -14,11 +14,6 @@ Replacement = tuple[Namespace, str, Any, Any]
 Wrap = Callable[[Any], Any]
 
 
-def _unchanged(each: Replacement) -> bool:
-    namespace, name, original, _ = each
-    return namespace.get(name) is original
-
-
 class References:
     """All references to the functions to replace: in the modules that define them and in those that import them.
 
@@ -41,8 +36,12 @@ class References:
 
     def replacements(self) -> list[Replacement]:
         """What to replace. Call it while nothing is replaced; some names may hold other values by now."""
-        if len(sys.modules) != len(self._searched) or not all(map(_unchanged, self._definitions)):
+        if len(sys.modules) != len(self._searched):
             self._search()
+        for namespace, name, original, _ in self._definitions:
+            if namespace.get(name) is not original:
+                self._search()
+                break
         # A notebook imports into a module that was searched long ago.
         main = getattr(sys.modules.get("__main__"), "__dict__", {})
         if self._ids.isdisjoint(map(id, main.values())):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 
@@ -12,24 +12,24 @@ LEAST = 128 << 10
 MOST = 32 << 20
 """Bytes that are passed on."""
 
-Spare = deque[Tensor]
-"""Large tensors of a trace that was dropped, in order.
+Spare = deque[list[Tensor]]
+"""The large tensors of each call in a trace that was dropped.
 
 A trace keeps memory that the model would otherwise use again. If it were freed at once, the C library would return it
 to the system, which would zero it page by page for the next trace: that takes longer than all else that recording does.
-So the next recording frees a tensor of the last one for each that it keeps, and what is left at its end.
+So the next recording frees the tensors of a call for each call that it keeps, and what is left at its end.
 """
 
 
-def large(tensors: Iterable[Tensor]) -> Spare:
-    """The tensors to pass on."""
+def large(calls: Iterable[Sequence[Tensor]]) -> Spare:
+    """The tensors of calls to pass on."""
     found: Spare = deque()
     left = MOST
-    for tensor in tensors:
-        if tensor.nbytes < LEAST or not tensor.is_cpu or tensor.is_nested:
-            continue
-        size = tensor.untyped_storage().nbytes()
-        if size <= left:
-            left -= size
-            found.append(tensor)
+    for tensors in calls:
+        kept = [tensor for tensor in tensors if tensor.nbytes >= LEAST and tensor.is_cpu and not tensor.is_nested]
+        left -= sum(tensor.untyped_storage().nbytes() for tensor in kept)
+        if left < 0:
+            break
+        if kept:
+            found.append(kept)
     return found

@@ -17,6 +17,7 @@ from saccade.interpretation.recording.missing import Missing
 from saccade.interpretation.recording.naming import Structure
 from saccade.interpretation.recording.patterns import find_path, matches
 from saccade.interpretation.recording.recorded import Recorded, Step
+from saccade.interpretation.recording.retention import PARAMETERS
 from saccade.interpretation.recording.spare import large
 from saccade.interpretation.recording.tables import to_frame
 
@@ -82,11 +83,12 @@ class Trace(Mapping[str, Recorded]):
         if self._structure is not None:
             self._structure.spare = large(self._tensors())
 
-    def _tensors(self) -> Iterator[Tensor]:
-        """Those in memory."""
+    def _tensors(self) -> Iterator[Sequence[Tensor]]:
+        """Those of each call in memory, but for parameters."""
         for _, kept in self._noted:
-            yield from kept.tensors.values()
-        yield from () if self.backlog is None else self.backlog.tensors()
+            yield [tensor for part, tensor in kept.tensors.items() if part not in PARAMETERS]
+        if self.backlog is not None:
+            yield from self.backlog.tensors()
 
     @property
     def _by_name(self) -> dict[str, Recorded]:
