@@ -463,3 +463,81 @@ def test_a_replica_runs_as_itself():
             replica = model[0]._replicate_for_data_parallel()  # a copy of its attributes
             replica.forward = lambda x: 3 * x
             assert torch.equal(replica(x), 3 * x)
+
+
+class ChoosingAttention(nn.Module):
+    """Attends in one of several ways, or not at all."""
+
+    def __init__(self):
+        super().__init__()
+        self.way = "kernel"
+
+    def forward(self, x):
+        if self.way == "skipped":
+            return x
+        return F.scaled_dot_product_attention(x, x, x) if self.way == "kernel" else SquaredAttention.forward(self, x)
+
+
+class ChoosingLayer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = ChoosingAttention()
+
+    def forward(self, x):
+        return x if self.attention.way == "skipped" else self.attention(x)
+
+
+def _missed(model, x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with saccade.record(model) as trace:
+            model(x)
+            hooks = [len(layer.attention._forward_pre_hooks) for layer in model]
+    assert not any(layer.attention._forward_pre_hooks for layer in model)
+    assert hooks == [0] * len(model) or trace.missing
+    return [each.path for each in trace.missing]
+
+
+def test_alike_modules_are_watched_together_once_all_were_recorded():
+    model, x = nn.Sequential(*(ChoosingLayer() for _ in range(3))).eval(), torch.randn(2, 3, 5, 7)
+    for _ in range(2):
+        assert _missed(model, x) == []
+    with saccade.record(model):
+        assert [len(layer.attention._forward_pre_hooks) for layer in model] == [1, 0, 0]
+    model[1].attention.way = "unseen"
+    assert _missed(model, x) == ["1.attention"]
+    assert _missed(model, x) == ["1.attention"]
+    model[1].attention.way = "kernel"
+    assert _missed(model, x) == []
+    for layer in model:
+        layer.attention.way = "unseen"
+    assert _missed(model, x) == ["0.attention", "1.attention", "2.attention"]
+
+
+def test_alike_modules_that_do_not_run_are_not_missing():
+    model, x = nn.ModuleDict({"one": ChoosingLayer(), "two": ChoosingLayer()}).eval(), torch.randn(2, 3, 5, 7)
+    for run in (["one", "two"], ["two"], ["one"], []):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with saccade.record(model) as trace:
+                for name in run:
+                    model[name](x)
+        assert trace.paths == [f"{name}.attention" for name in run]
+
+
+def test_a_skipped_layer_is_told_once_and_only_outside_of_training():
+    model, x = nn.Sequential(*(ChoosingLayer() for _ in range(3))).eval(), torch.randn(2, 3, 5, 7)
+    assert _missed(model, x) == []
+    model[2].attention.way = "skipped"
+    told = r"2.attention \(ChoosingAttention was recorded before, but not this time"
+    with pytest.warns(UserWarning, match=told), saccade.record(model):
+        model(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with saccade.record(model):
+            model(x)
+        model[2].attention.way = "kernel"
+        for way in ("kernel", "skipped"):
+            model.train()[2].attention.way = way
+            with saccade.record(model):
+                model(x)
