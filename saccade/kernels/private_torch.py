@@ -15,7 +15,7 @@
 | `nn.Module._forward_hooks`, `_forward_pre_hooks` | whether something watches a module, and watching it |
 | `nn.Module._modules` | walking a model's modules faster than `named_children` |
 | `torch._dynamo.eval_frame._stance`, `DynamoStance`, `get_eval_frame_callback` | running uncompiled code |
-| `torch._C._dispatch_tls_set_dispatch_key_included`, `_parse_dispatch_key` | replacing operators in one thread |
+| `torch._C._dispatch_tls_set_dispatch_key_included`, `_parse_dispatch_key`, `Library._destroy` | replacing operators |
 | `torch._C._dispatch_tls_set_dispatch_key_excluded`, `_dispatch_tls_is_dispatch_key_excluded` | pausing that |
 | `torch._ops._higher_order_ops`, `_HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS` | leaving the others alone |
 | `torch._foreach_mul_` | scaling all gradients by one kernel |
@@ -57,6 +57,8 @@ COMPILER = "torch._dynamo"
 
 WATCHING = "TESTING_ONLY_GenericMode"
 """A dispatch key above all others, which no tensor has and PyTorch itself does not use."""
+REPLACED = "replaced_by_saccade"
+"""The attribute of `torch.library` with the operators that are replaced for this key, of which there can be one set."""
 
 function_mode_count = torch._C._len_torch_function_stack
 graph_task = torch._C._current_graph_task_id
@@ -106,8 +108,8 @@ def lengths(query: Tensor, key: Tensor, mask: Tensor | None) -> tuple[int, int] 
     try:
         if query._version or key._version or (mask is not None and mask._version):
             return None
-        sizes = query.shape
-        return (sizes[2], key.shape[2]) if len(sizes) == 4 else None
+        sizes, others = query.shape, key.shape
+        return (sizes[2], others[2]) if len(sizes) == len(others) == 4 else None
     except RuntimeError:  # inference tensors have no versions, and nested ones have no shape
         return None
 
@@ -155,12 +157,14 @@ def set_function_modes(modes: Sequence[TorchFunctionMode]) -> None:
         _push_mode(mode)
 
 
-def replace_operators(kernels: Mapping[str, Callable[..., Any]]) -> Any:
-    """Replaces operators of `aten` in the threads that call `set_watching(True)`, as long as the result is alive.
+def replace_operators(kernels: Mapping[str, Callable[..., Any]]) -> None:
+    """Replaces operators of `aten` in the threads that call `set_watching(True)`.
 
     The replacements are called however the operator is: by any name, method or reference. They call the original
     between `set_paused(True)` and `set_paused(False)`. Other operators and other threads are not slowed down.
     """
+    for library in getattr(torch.library, REPLACED, ()):  # of a package that was imported before
+        library._destroy()
     others = torch.library.Library("_", "IMPL", WATCHING)
     others.fallback(torch.library.fallthrough_kernel, WATCHING)
     replaced = torch.library.Library("aten", "IMPL", WATCHING)
@@ -171,7 +175,7 @@ def replace_operators(kernels: Mapping[str, Callable[..., Any]]) -> Any:
         torch._ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS.append(_WATCHING_KEY)
         for operator in torch._ops._higher_order_ops.values():
             operator.fallthrough(_WATCHING_KEY)
-    return others, replaced
+    setattr(torch.library, REPLACED, (others, replaced))  # what they contain ends with them
 
 
 _WATCHING_KEY: Any = torch._C._parse_dispatch_key(WATCHING)

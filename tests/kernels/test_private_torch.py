@@ -127,7 +127,7 @@ def test_lengths_are_those_of_ordinary_tensors() -> None:
     assert private_torch.lengths(x, x, torch.zeros(3, 3)) == (3, 3)
     for other in (written, nested, x[0], nn.Parameter(x), x.clone().requires_grad_()):
         assert private_torch.lengths(other, x, None) is None
-    for other in (written, nested, nn.Parameter(x)):
+    for other in (written, nested, nn.Parameter(x), x[0, 0], x[None]):
         assert private_torch.lengths(x, other, None) is None
     for mask in (written, nn.Parameter(x)):
         assert private_torch.lengths(x, x, mask) is None

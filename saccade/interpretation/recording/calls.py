@@ -84,13 +84,14 @@ class Calls:
 
     def __init__(self) -> None:
         self.thread = _Thread()
-        self._operators: Any = None
+        self._operators = False  # whether they are replaced
 
     def start(self, recording: Recording) -> None:
         """Notifies a recording of this thread's calls, of functions that are replaced and of operators."""
-        if self._operators is None:
+        if not self._operators:
             softmaxes = {name: self._softmax(original) for name, original in SOFTMAX.items()}
-            self._operators = replace_operators({SCALED_DOT.name: self._scaled_dot(), **softmaxes})
+            replace_operators({SCALED_DOT.name: self._scaled_dot(), **softmaxes})
+            self._operators = True
         thread = self.thread
         if not thread.recordings:
             set_watching(True)
@@ -242,21 +243,37 @@ class Calls:
             with without_function_modes():
                 if self.thread.recordings:
                     return attention(*args, **kwargs)
-                with self.muted():
-                    return original(*args, **kwargs)
+                set_watching(False)
+                return original(*args, **kwargs)
 
         return scaled_dot
+
+    def rewatching(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """The replacement of an end of an inference mode, the last of which makes the thread forget what it watches."""
+
+        @functools.wraps(original)
+        def end(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(*args, **kwargs)
+            finally:
+                set_watching(bool(self.thread.recordings))
+
+        return end
 
     def _softmax(self, original: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """The replacement of a softmax operator."""
         thread = self.thread
 
         def softmax(*args: Any, **kwargs: Any) -> Tensor:
+            if not thread.recordings:  # the end of an inference mode has brought back the watch
+                set_watching(False)
+                return original(*args, **kwargs)
             with self.muted():
                 with without_function_modes():
-                    result = original(*args, **kwargs)
-                for recording in thread.recordings:
-                    recording.softmax(args, result, _caller(sys._getframe(1)))
+                    result = _as_subclass(args[0], original(*args, **kwargs))
+                if not torch.compiler.is_compiling():  # a graph that is traced would contain the steps of following it
+                    for recording in thread.recordings:
+                        recording.softmax(args, result, _caller(sys._getframe(1)))
             return result
 
         return softmax
@@ -325,6 +342,16 @@ class Calls:
             return weights
 
         return change
+
+
+def _as_subclass(given: Tensor, result: Tensor) -> Tensor:
+    """The result as `Tensor.__torch_function__` converts it for a subclass: a later conversion is another object."""
+    kind = type(given)
+    if type(result) is not Tensor or not overrides_functions(given):
+        return result
+    own = getattr(kind.__torch_function__, "__func__", None)
+    usual = getattr(Tensor.__torch_function__, "__func__", None)
+    return result.as_subclass(kind) if own is usual else result
 
 
 def _caller(frame: FrameType | None) -> FrameType | None:

@@ -91,7 +91,10 @@ ATTENTION = (
     Function(*NATIVE_ENCODER_LAYER, encoder_layer_forward, suffix="self_attn"),
     Function(*FLEX_OPERATOR, flex_forward, flex_changed),
 )
-SOFTMAX: dict[str, Callable[..., Tensor]] = {"softmax.int": torch.softmax, "_softmax": SOFTMAX_KERNEL}
-"""Operators, with a function that calls each of them: every other softmax of PyTorch calls the first one."""
+SOFTMAX: dict[str, Callable[..., Tensor]] = {
+    **dict.fromkeys(("softmax.int", "softmax.int_out"), torch.softmax),
+    **dict.fromkeys(("_softmax", "_softmax.out"), SOFTMAX_KERNEL),
+}
+"""Operators, with a function that calls each of them: every other softmax of PyTorch calls the first ones."""
 CONCATENATION = ("torch", "cat")
 EDGE_SOFTMAX = ("torch_geometric.utils", "softmax")

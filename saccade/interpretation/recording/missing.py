@@ -15,6 +15,8 @@ from saccade.interpretation.recording.naming import Names
 from saccade.interpretation.recording.softmaxes import Softmaxes
 from saccade.kernels.private_torch import add_pre_hook, remove_pre_hook
 
+NOT_THIS_TIME = "was recorded before, but not this time: it was skipped, or attends in a way that is not seen"
+
 
 class Missing(NamedTuple):
     """Attention that is not in a trace.
@@ -49,7 +51,8 @@ class Watch:
 
     These are modules with attention in their class name and no such module inside them. Each has a hook until it runs
     for the first time. Hooks slow a model down, so of alike modules that were all recorded the last time only the first
-    has one: if it runs, the others are expected to. In training, where layers may be skipped, all have.
+    and the last have one: those between modules that ran are expected to have run. In training, where layers may be
+    skipped, all have.
 
     Args:
         names: the modules of the model.
@@ -65,7 +68,7 @@ class Watch:
         keys = [
             key
             for index, group in enumerate(self._structure.groups)
-            for key in (group[:1] if index in self._expected else group)
+            for key in ({group[0], group[-1]} if index in self._expected else group)
         ]
         self._hooked = [module for key in keys if (module := self._structure.nodes[key]()) is not None]
         for module in self._hooked:
@@ -134,14 +137,21 @@ class Watch:
             if not missed:
                 structure.trusted.add(index)
                 continue
-            if index in expected and (len(missed) < len(group) or group[0] in ran):
+            known = [key for key in missed if key in ran]
+            between: list[int] = []
+            if index in expected:
+                reached = max((n for n, key in enumerate(group) if key in ran or key not in missed), default=0)
+                between = [key for key in group[1:reached] if key in missed]
+            if known or between:
                 structure.trusted.discard(index)
-                reason = "was recorded before, but not this time: it was skipped, or attends in a way that is not seen"
-            else:
-                missed = [key for key in missed if key in ran]
-                reason = "ran, and computes attention in a way that is not seen"
             for key in missed:
-                yield self._name(key), f"{type(structure.nodes[key]()).__name__} {reason}"
+                if key in known:
+                    yield self._name(key), f"{self._kind(key)} ran, and computes attention in a way that is not seen"
+                elif key in between:
+                    yield self._name(key), f"{self._kind(key)} {NOT_THIS_TIME}"
+
+    def _kind(self, key: int) -> str:
+        return type(self._names.structure.nodes[key]()).__name__
 
     def _name(self, key: int) -> str:
         return self._names.paths[key] or self._names.whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain
 from operator import attrgetter
@@ -64,6 +64,7 @@ class Structure:
         self.attentions = frozenset(self.paths[key] or type(model).__name__ for key in chain(*self.groups))
         self.trusted: set[int] = set()
         self.spare: Spare = deque()
+        self._holding: list[weakref.ref[nn.Module]] | None = None
         self._inside = _children_of(self.nodes.values())
         self._listed = _children_of(self._lists)
 
@@ -73,7 +74,7 @@ class Structure:
             raise TypeError(f"{where} is TorchScript, which cannot be recorded: record the original module.")
         key = _key(module)
         self.paths[key] = path
-        self.nodes[key] = weakref.ref(module, _count_change)
+        self.nodes[key] = weakref.ref(module, _count_freed)
         if isinstance(module, LISTS):
             self._lists.append(self.nodes[key])
         whole = type(module) is MultiHead  # its attention counts as the module itself
@@ -105,6 +106,13 @@ class Structure:
         """
         return self._changes == _changes[0] and _children_of(self._lists) == self._listed
 
+    def holding(self, held: Callable[[dict[str, Any]], bool]) -> list[weakref.ref[nn.Module]]:
+        """The modules for whose attributes `held` is true; asked once."""
+        if self._holding is None:
+            modules = [(reference, reference()) for reference in self.nodes.values()]
+            self._holding = [reference for reference, module in modules if module is not None and held(vars(module))]
+        return self._holding
+
     def fits(self) -> bool:
         """Whether the model still has these modules."""
         self._changes = _changes[0]
@@ -124,14 +132,19 @@ def _children_of(references: Iterable[weakref.ref[nn.Module]]) -> tuple[list[str
     return list(chain.from_iterable(inside)), list(map(id, chain.from_iterable(map(dict.values, inside))))
 
 
-def _count_change(*_: Any) -> None:
-    _changes[0] += 1
+def _count_freed(_: Any, changes: list[int] = _changes) -> None:  # at the end of the process, globals are gone
+    changes[0] += 1
+
+
+def _count_registered(*_: Any) -> None:
+    if not torch.compiler.is_compiling():  # compiled code would be compiled again whenever the number changes
+        _changes[0] += 1
 
 
 @cache
 def _count_registrations() -> None:
     """From now on, every module that becomes part of another one is counted."""
-    register_module_module_registration_hook(_count_change)
+    register_module_module_registration_hook(_count_registered)
 
 
 class Names:

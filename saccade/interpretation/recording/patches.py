@@ -12,11 +12,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from torch import inference_mode
+
 from saccade.attention import watchers
 from saccade.interpretation.recording.calls import Calls, Recording
+from saccade.interpretation.recording.naming import Structure
 from saccade.interpretation.recording.references import References, Replacement
 from saccade.kernels import steps
 from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR, restore_stance, run_uncompiled
+
+ENDS = ("__enter__", "__exit__")
+_INFERENCE_MODE = {name: vars(inference_mode)[name] for name in ENDS}
+
+
+def _set_ends(methods: dict[str, Any]) -> None:
+    for name, method in methods.items():
+        setattr(inference_mode, name, method)
 
 
 class Patches:
@@ -28,20 +39,29 @@ class Patches:
         self._active = 0
         self._replaced: list[Replacement] = []
         self._stances: list[Any] = []
+        self._inference_mode = {name: self.calls.rewatching(method) for name, method in _INFERENCE_MODE.items()}
         # Callers compare these functions by identity.
         self._references = References(self.calls.wraps(), at_home={"has_torch_function", FLEX_OPERATOR[1]})
 
-    def start(self, recording: Recording) -> None:
-        """Starts to notify a recording of this thread's attention; nothing runs compiled in the meantime."""
+    def start(self, recording: Recording, structure: Structure) -> None:
+        """Starts to notify a recording of this thread's attention; nothing runs compiled in the meantime.
+
+        Args:
+            recording: what is notified.
+            structure: of the model, whose modules may hold functions among their attributes.
+        """
         with self._lock:
-            if not self._active:
-                try:
+            try:
+                if not self._active:
                     self._install(self._references.replacements())
-                except BaseException:
-                    self._uninstall()
-                    raise
+                for reference in structure.holding(self._references.held):
+                    module = reference()
+                    self._replace([] if module is None else self._references.named(vars(module)))
+                self.calls.start(recording)
+            except BaseException:
+                self._uninstall()
+                raise
             self._active += 1
-        self.calls.start(recording)
 
     def stop(self, recording: Recording) -> None:
         """Ends a recording; the last one restores every function."""
@@ -67,12 +87,16 @@ class Patches:
                 if active:
                     self._install(replaced)
 
-    def _install(self, replacements: list[Replacement]) -> None:
+    def _replace(self, replacements: list[Replacement]) -> None:
         for each in replacements:
             namespace, name, original, replacement = each
             if namespace.get(name) is original:
                 namespace[name] = replacement
                 self._replaced.append(each)
+
+    def _install(self, replacements: list[Replacement]) -> None:
+        self._replace(replacements)
+        _set_ends(self._inference_mode)
         watchers.append(self.calls)
         if COMPILER in sys.modules or FLEX_OPERATOR[0] in sys.modules:
             self._stances.append(run_uncompiled())
@@ -84,6 +108,7 @@ class Patches:
             namespace, name, original, replacement = self._replaced.pop()
             if namespace.get(name) is replacement:  # unless somebody else has replaced it since
                 namespace[name] = original
+        _set_ends(_INFERENCE_MODE)
         watchers.clear()
         while self._stances:
             restore_stance(self._stances.pop())

@@ -130,8 +130,12 @@ class Recorder:
         if self._plain:
             self.quick = self._backlog.step
         self._outer = function_modes() if function_mode_count() else []
-        patches.start(self)
         self._watch = Watch(self._names)
+        try:
+            patches.start(self, self._names.structure)
+        except BaseException:
+            self._watch.stop()
+            raise
         return self.trace
 
     def _start_mode(self) -> None:

@@ -46,7 +46,11 @@ class References:
         main = getattr(sys.modules.get("__main__"), "__dict__", {})
         if self._ids.isdisjoint(map(id, main.values())):
             return self._replacements
-        return [*self._replacements, *self._named(main)]
+        return [*self._replacements, *self.named(main)]
+
+    def held(self, namespace: Namespace) -> bool:
+        """Whether a namespace contains any of the functions."""
+        return not self._ids.isdisjoint(map(id, namespace.values()))
 
     def _search(self) -> None:
         self._definitions = []
@@ -61,13 +65,13 @@ class References:
         for module_name in list(sys.modules.keys() - self._searched):
             namespace = getattr(sys.modules.get(module_name), "__dict__", None)
             if isinstance(namespace, dict) and not module_name.startswith(BINDINGS):
-                self._found += self._named(namespace)
+                self._found += self.named(namespace)
         self._searched = set(sys.modules)
         self._replacements = [*(each for each in self._definitions if each[1] in self._at_home), *self._found]
 
-    def _named(self, namespace: Namespace) -> list[Replacement]:
+    def named(self, namespace: Namespace) -> list[Replacement]:
         """What to replace in a namespace."""
-        if self._ids.isdisjoint(map(id, namespace.values())):  # the usual case, and a fast check
+        if not self.held(namespace):  # the usual case, and a fast check
             return []
         found = [(name, value) for name, value in list(namespace.items()) if id(value) in self._ids]
         return [(namespace, name, value, self._wrappers[id(value)]) for name, value in found]

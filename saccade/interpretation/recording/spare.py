@@ -26,7 +26,8 @@ def large(calls: Iterable[Sequence[Tensor]]) -> Spare:
     found: Spare = deque()
     left = MOST
     for tensors in calls:
-        kept = [tensor for tensor in tensors if tensor.nbytes >= LEAST and tensor.is_cpu and not tensor.is_nested]
+        plain = [tensor for tensor in tensors if type(tensor) is Tensor and tensor.is_cpu and not tensor.is_nested]
+        kept = [tensor for tensor in plain if tensor.nbytes >= LEAST]
         left -= sum(tensor.untyped_storage().nbytes() for tensor in kept)
         if left < 0:
             break

@@ -84,9 +84,9 @@ class Trace(Mapping[str, Recorded]):
             self._structure.spare = large(self._tensors())
 
     def _tensors(self) -> Iterator[Sequence[Tensor]]:
-        """Those of each call in memory, but for parameters."""
+        """Those of each call in memory, but for masks and parameters."""
         for _, kept in self._noted:
-            yield [tensor for part, tensor in kept.tensors.items() if part not in PARAMETERS]
+            yield [tensor for part, tensor in kept.tensors.items() if part not in (*PARAMETERS, "mask")]
         if self.backlog is not None:
             yield from self.backlog.tensors()
 
