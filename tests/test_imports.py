@@ -127,7 +127,7 @@ def test_simple_questions_are_answered_at_once(name: str, torch_seconds: float, 
     arguments, expected = ANSWERS[name]
     command = [sys.executable, "-c", SIMPLE, json.dumps(arguments)]
     seconds = []
-    for _ in range(4):  # the first may write byte code
+    for _ in range(8):  # the first may write byte code, and the machine may be busy
         run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
         code, taken, heavy = json.loads(run.stdout.splitlines()[-1])
         assert code == expected, run.stderr

@@ -39,7 +39,7 @@ CHILDLESS: frozenset[type] = frozenset(
 """The most common kinds of modules. They do not attend and have no children; calls count for the module around."""
 
 
-class Structure:
+class ModelMemory:
     """What is remembered of a model from one recording to the next, without keeping it alive.
 
     Attributes:
@@ -120,7 +120,7 @@ class Structure:
 
 
 _ATTRIBUTES = attrgetter("__dict__")
-_KNOWN: weakref.WeakKeyDictionary[nn.Module, Structure] = weakref.WeakKeyDictionary()
+_KNOWN: weakref.WeakKeyDictionary[nn.Module, ModelMemory] = weakref.WeakKeyDictionary()
 _changes = [0]
 """How many modules of all models were registered, or ended that belonged to a model which had been recorded."""
 
@@ -179,7 +179,7 @@ class Names:
             self._compare()
 
     def _learn(self) -> None:
-        self.structure = _KNOWN[self.model] = Structure(self.model)
+        self.structure = _KNOWN[self.model] = ModelMemory(self.model)
         self.paths = self.structure.paths
         self._compared = True
 

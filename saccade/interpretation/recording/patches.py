@@ -16,7 +16,7 @@ from torch import inference_mode
 
 from saccade.attention import watchers
 from saccade.interpretation.recording.calls import Calls, Recording
-from saccade.interpretation.recording.naming import Structure
+from saccade.interpretation.recording.naming import ModelMemory
 from saccade.interpretation.recording.references import References, Replacement
 from saccade.kernels import steps
 from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR, restore_stance, run_uncompiled
@@ -43,7 +43,7 @@ class Patches:
         # Callers compare these functions by identity.
         self._references = References(self.calls.wraps(), at_home={"has_torch_function", FLEX_OPERATOR[1]})
 
-    def start(self, recording: Recording, structure: Structure) -> None:
+    def start(self, recording: Recording, structure: ModelMemory) -> None:
         """Starts to notify a recording of this thread's attention; nothing runs compiled in the meantime.
 
         Args:

@@ -14,7 +14,7 @@ from saccade.interpretation.recording.files import Folder, Noted, read_index
 from saccade.interpretation.recording.joining import Rows
 from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.missing import Missing
-from saccade.interpretation.recording.naming import Structure
+from saccade.interpretation.recording.naming import ModelMemory
 from saccade.interpretation.recording.patterns import find_path, matches
 from saccade.interpretation.recording.recorded import Recorded, Step
 from saccade.interpretation.recording.retention import PARAMETERS
@@ -43,7 +43,7 @@ class Trace(Mapping[str, Recorded]):
         structure: of the model that is recorded, to which the trace leaves its memory.
     """
 
-    def __init__(self, noted: Noted | None = None, *, structure: Structure | None = None) -> None:
+    def __init__(self, noted: Noted | None = None, *, structure: ModelMemory | None = None) -> None:
         self._noted: Noted = [] if noted is None else noted
         self._structure = structure
         self.backlog: Backlog | None = None
