@@ -1,8 +1,9 @@
 """The rows of the table, and how they are measured.
 
-Times vary by tens of per cent from minute to minute, so both sides are timed alternately in the same process, and the
-row is the ratio of their medians; where that depends on the process, it is the median of several. Memory is measured
-in a fresh process for each side: how much a call adds to the peak after a first call has warmed up the libraries.
+Times vary by tens of per cent from minute to minute, so both sides are timed alternately in the same process, and each
+time is compared with the one of the other side next to it: the row is the median of these ratios. Where that depends on
+the process, it is the median of several. Memory is measured in a fresh process for each side: how much a call adds to
+the peak after a first call has warmed up the libraries.
 """
 
 import importlib
@@ -58,9 +59,9 @@ class Timing:
     def measure(self, repeats: int) -> Measurement:
         if not self.processes:
             return self._measure_here(repeats)
-        times = [in_fresh_process(self.build, "times", repeats) for _ in range(self.processes)]
-        ours, peer = (statistics.median(side) for side in zip(*times, strict=True))
-        return Measurement(statistics.median(peer / ours for ours, peer in times), ours, peer, "ms")
+        found = [in_fresh_process(self.build, "times", repeats) for _ in range(self.processes)]
+        ratio, ours, peer = (statistics.median(each) for each in zip(*found, strict=True))
+        return Measurement(ratio, ours, peer, "ms")
 
     def _measure_here(self, repeats: int) -> Measurement:
         sides = self.build()
@@ -72,7 +73,8 @@ class Timing:
             for side, group, taken in zip(sides, groups, seconds, strict=True):
                 taken.append(_seconds(side, group))
         ours, peer = (statistics.median(taken) for taken in seconds)
-        return Measurement(peer / ours, ours * 1e3, peer * 1e3, "ms")
+        ratio = statistics.median(peer / ours for ours, peer in zip(*seconds, strict=True))
+        return Measurement(ratio, ours * 1e3, peer * 1e3, "ms")
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def extra_megabytes(build: Build, side: int) -> float:
 
 
 def in_fresh_process(build: Build, what: str, number: int, **environment: str) -> list[float]:
-    """What another process measures: the "times" of both sides so many times, or the "memory" of one side."""
+    """What another process measures: the "times" of both sides, so often (ratio, ours, peer), or the "memory" of one."""
     place = f"{build.__module__}:{build.__qualname__}"
     command = [sys.executable, "-m", "benchmarks.harness", place, what, str(number)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, **environment})
@@ -165,4 +167,4 @@ if __name__ == "__main__":
         print(_added_megabytes(given, number))
     else:
         measured = Timing("", "", given).measure(number)
-        print(measured.ours, measured.peer)
+        print(measured.ratio, measured.ours, measured.peer)

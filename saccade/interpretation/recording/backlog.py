@@ -72,16 +72,17 @@ class Backlog:
             values: what it read, if its keys are not known.
             frame: of the call.
         """
-        self.gather()
+        if self._steps:
+            self.gather()
         self._noted.append((path, kept))
         if self._spare:
             self._spare.popleft()
         foreseen, self._foreseen = self._foreseen == path, None
         last = self._last.get(path)
-        if last is None and path not in self._begun:
-            self._begin(path, frame)
         key = kept.lasting("key")
         waits = key is not None and not key.is_nested
+        if last is None and path not in self._begun and not (waits and key is kept.lasting("query")):
+            self._begin(path, frame)
         if foreseen:
             self._tracker.adopt(path, kept)
         elif waits:

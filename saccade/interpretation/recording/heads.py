@@ -13,6 +13,8 @@ from saccade.interpretation.recording.recipes import Captured, Given, ScaledDot
 
 ATTRIBUTES = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads", "num_head")
 """What modules call the number of their heads."""
+JOINED = frozenset((Given, ScaledDot))
+"""Recipes whose heads may have been joined with the batch."""
 
 NumHeads = int | Mapping[str, int] | None
 
@@ -47,8 +49,10 @@ class Heads:
             frame: of the call.
         """
         recipe, tensors = attended
+        if type(recipe) not in JOINED:
+            return attended
         main = tensors["query"] if "query" in tensors else tensors.get("weights")
-        if main is None or main.dim() != 3 or type(recipe) not in (Given, ScaledDot):
+        if main is None or main.dim() != 3:
             return attended
         rows = main.shape[0]
         heads = self._number(path, rows, modules_of(frame))

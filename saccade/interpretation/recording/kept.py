@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,12 @@ class Kept:
         if self._cache is None:
             return self._tensors
         return {**self._tensors, "key": self._cache.key.narrow(-2, 0, self._keys)}
+
+    def held(self) -> Iterator[tuple[str, Tensor]]:
+        """The parts in memory, with all that is kept of the keys of a cache."""
+        yield from self._tensors.items()
+        if self._cache is not None:
+            yield "key", self._cache.key
 
     @property
     def written(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -22,7 +23,8 @@ class Projected(Recipe):
     Tensors:
         query, key: batch first, before the projection; nested tensors are padded when the weights are read, and
             padded queries get zeros.
-        query_weight, key_weight, query_bias, key_bias: the projections.
+        weight, bias: the projections to queries, keys and values, one below the other.
+        query_weight, key_weight, query_bias, key_bias: the projections, where they are apart.
         norm_weight, norm_bias: of a layer norm before them.
         extra_key: (1, 1, dim), appended to the projected keys (`add_bias_kv`).
         static_key: (batch * heads, keys, head_dim), replaces the projected keys.
@@ -40,7 +42,7 @@ class Projected(Recipe):
         return query.size(0), self.num_heads, _length(query), keys + ("extra_key" in tensors) + self.zero_key
 
     def resolve(self, tensors: Tensors) -> Captured:
-        tensors = dict(tensors)
+        tensors = _apart(tensors)
         query, key = tensors["query"], tensors["key"]
         hidden: Tensor | None = None
         if query.is_nested:
@@ -79,6 +81,10 @@ class Projected(Recipe):
         return recipe.choose(resolved, heads)
 
 
+projected = lru_cache(maxsize=256)(Projected)
+"""Cached recipes, as `scaled_dot`."""
+
+
 def functional_forward(
     query: Tensor,
     key: Tensor,
@@ -110,25 +116,20 @@ def functional_forward(
     if query.dim() == 2:
         query, key = query.unsqueeze(1), key.unsqueeze(1)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-    if use_separate_proj_weight:
-        query_weight, key_weight = q_proj_weight, k_proj_weight
-    else:
-        assert in_proj_weight is not None
-        query_weight, key_weight, _ = in_proj_weight.chunk(3)
-    query_bias, key_bias, _ = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
+    first = query.transpose(0, 1)
     tensors = {
-        "query": query.transpose(0, 1),
-        "key": key.transpose(0, 1),
-        "query_weight": query_weight,
-        "key_weight": key_weight,
-        "query_bias": query_bias,
-        "key_bias": key_bias,
+        "query": first,
+        "key": first if key is query else key.transpose(0, 1),
+        "weight": None if use_separate_proj_weight else in_proj_weight,
+        "query_weight": q_proj_weight if use_separate_proj_weight else None,
+        "key_weight": k_proj_weight if use_separate_proj_weight else None,
+        "bias": in_proj_bias,
         "extra_key": bias_k,
         "static_key": static_k,
         "mask": attn_mask,
         "padding": key_padding_mask,
     }
-    return Captured(Projected(num_heads, zero_key=add_zero_attn), _given(tensors))
+    return Captured(projected(num_heads, add_zero_attn), _given(tensors))
 
 
 def native_forward(
@@ -147,8 +148,8 @@ def native_forward(
     mask_type: int | None = None,
 ) -> Captured:
     """A call of the fast path of `nn.MultiheadAttention`."""
-    tensors = {"query": query, "key": key, **_packed(in_proj_weight, in_proj_bias), **_masks(mask, mask_type)}
-    return Captured(Projected(num_heads), _given(tensors))
+    tensors = {"query": query, "key": key, "weight": in_proj_weight, "bias": in_proj_bias}
+    return Captured(projected(num_heads), _masked(tensors, mask, mask_type))
 
 
 def encoder_layer_forward(
@@ -168,22 +169,24 @@ def encoder_layer_forward(
 ) -> Captured:
     """A call of the fast path of `nn.TransformerEncoderLayer`."""
     mask, mask_type = others[6:8]  # after the second norm and the two linear layers
-    tensors = {"query": source, "key": source, **_packed(in_proj_weight, in_proj_bias), **_masks(mask, mask_type)}
+    tensors = {"query": source, "key": source, "weight": in_proj_weight, "bias": in_proj_bias}
     if norm_first:
         tensors |= {"norm_weight": norm_weight, "norm_bias": norm_bias}
-    return Captured(Projected(num_heads, norm_eps=norm_eps), _given(tensors))
+    return Captured(projected(num_heads, norm_eps=norm_eps), _masked(tensors, mask, mask_type))
 
 
-def _packed(weight: Tensor, bias: Tensor) -> dict[str, Tensor | None]:
-    query_weight, key_weight, _ = weight.chunk(3)
-    query_bias, key_bias, _ = bias.chunk(3)
-    return {"query_weight": query_weight, "key_weight": key_weight, "query_bias": query_bias, "key_bias": key_bias}
+def _apart(tensors: Tensors) -> Tensors:
+    """The tensors of a call with one projection for queries and one for keys."""
+    apart = {part: tensor for part, tensor in tensors.items() if part not in ("weight", "bias")}
+    for part in tensors.keys() - apart.keys():
+        apart[f"query_{part}"], apart[f"key_{part}"], _ = tensors[part].chunk(3)
+    return apart
 
 
-def _masks(mask: Tensor | None, kind: int | None) -> dict[str, Tensor | None]:
-    if mask is not None and kind == BOTH:
-        return {"mask": mask.flatten(0, 1)}
-    return {"padding" if kind == PADDING else "mask": mask}
+def _masked(tensors: Tensors, mask: Tensor | None, kind: int | None) -> Tensors:
+    if mask is not None:
+        tensors["padding" if kind == PADDING else "mask"] = mask.flatten(0, 1) if kind == BOTH else mask
+    return tensors
 
 
 def _given(tensors: dict[str, Tensor | None]) -> Tensors:

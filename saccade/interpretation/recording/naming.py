@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain
-from operator import attrgetter
 from types import FrameType
 from typing import Any
 
@@ -119,7 +118,6 @@ class ModelMemory:
         return _children_of(self.nodes.values()) == self._inside
 
 
-_ATTRIBUTES = attrgetter("__dict__")
 _KNOWN: weakref.WeakKeyDictionary[nn.Module, ModelMemory] = weakref.WeakKeyDictionary()
 _changes = [0]
 """How many modules of all models were registered, or ended that belonged to a model which had been recorded."""
@@ -127,9 +125,15 @@ _changes = [0]
 
 def _children_of(references: Iterable[weakref.ref[nn.Module]]) -> tuple[list[str], list[int]]:
     """The names and ids of the modules inside others."""
-    modules = [module for reference in references if (module := reference()) is not None]
-    inside = [each[CHILDREN] for each in map(_ATTRIBUTES, modules)]
-    return list(chain.from_iterable(inside)), list(map(id, chain.from_iterable(map(dict.values, inside))))
+    names: list[str] = []
+    modules: list[nn.Module | None] = []
+    for reference in references:
+        module = reference()
+        if module is not None:
+            inside = module.__dict__[CHILDREN]
+            names += inside
+            modules += inside.values()
+    return names, list(map(id, modules))
 
 
 def _count_freed(_: Any, changes: list[int] = _changes) -> None:  # at the end of the process, globals are gone

@@ -20,7 +20,10 @@ from saccade.kernels.private_torch import version
 
 Reduction = str | tuple[str, int] | None
 
-PARAMETERS = ("query_weight", "key_weight", "query_bias", "key_bias", "norm_weight", "norm_bias", "extra_key")
+PARAMETERS = (
+    *("weight", "bias", "query_weight", "key_weight", "query_bias", "key_bias"),
+    *("norm_weight", "norm_bias", "extra_key"),
+)
 """Parts that change only when the model learns."""
 
 

@@ -26,9 +26,12 @@ def large(calls: Iterable[Sequence[Tensor]]) -> Spare:
     found: Spare = deque()
     left = MOST
     for tensors in calls:
-        plain = [tensor for tensor in tensors if type(tensor) is Tensor and tensor.is_cpu and not tensor.is_nested]
-        kept = [tensor for tensor in plain if tensor.nbytes >= LEAST]
-        left -= sum(tensor.untyped_storage().nbytes() for tensor in kept)
+        kept = []
+        for tensor in tensors:
+            plain = type(tensor) is Tensor and tensor.is_cpu and not tensor.is_nested
+            if plain and tensor.nbytes >= LEAST and all(tensor is not other for other in kept):
+                kept.append(tensor)
+                left -= tensor.untyped_storage().nbytes()
         if left < 0:
             break
         if kept:

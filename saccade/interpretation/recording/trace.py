@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from saccade.interpretation.explorer import Axis, Measure
 
 
+LASTING = frozenset((*PARAMETERS, "mask", "padding"))
+"""Parts that are usually not made anew for each call."""
+
+
 class Trace(Mapping[str, Recorded]):
     """The calls of attention by name, in order.
 
@@ -86,7 +90,7 @@ class Trace(Mapping[str, Recorded]):
     def _tensors(self) -> Iterator[Sequence[Tensor]]:
         """Those of each call in memory, but for masks and parameters."""
         for _, kept in self._noted:
-            yield [tensor for part, tensor in kept.tensors.items() if part not in (*PARAMETERS, "mask")]
+            yield [tensor for part, tensor in kept.held() if part not in LASTING]
         if self.backlog is not None:
             yield from self.backlog.tensors()
 
