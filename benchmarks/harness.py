@@ -105,7 +105,10 @@ def extra_megabytes(build: Build, side: int) -> float:
 
 
 def in_fresh_process(build: Build, what: str, number: int, **environment: str) -> list[float]:
-    """What another process measures: the "times" of both sides, so often (ratio, ours, peer), or the "memory" of one."""
+    """What another process measures: the "times" of both sides (ratio, ours, peer), or the "memory" of one side.
+
+    The number says how often to time, or which side to measure.
+    """
     place = f"{build.__module__}:{build.__qualname__}"
     command = [sys.executable, "-m", "benchmarks.harness", place, what, str(number)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, **environment})
