@@ -19,7 +19,7 @@ from saccade.interpretation.recording.blocks import weights_of
 from saccade.interpretation.recording.graphs import Edges
 from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.missing import Missing
-from saccade.interpretation.recording.multihead import Projected
+from saccade.interpretation.recording.multihead import Projected, apart
 from saccade.interpretation.recording.positions import Positions
 from saccade.interpretation.recording.recipes import Captured, Given, Recipe, ScaledDot, Tensors, Top
 from saccade.interpretation.recording.steps import Part, is_step
@@ -85,7 +85,7 @@ def storable(recipe: Recipe, tensors: Tensors) -> Captured:
     """A call as numbers and plain tensors: its weights, if they are smaller than what they are computed of."""
     plain = all(tensor.layout == torch.strided and not tensor.is_nested for tensor in tensors.values())
     if type(recipe) in RECIPES.values() and plain and not is_step(recipe, tensors):
-        return Captured(recipe, tensors)
+        return Captured(recipe, apart(tensors) if type(recipe) is Projected else tensors)
     picked = {"picked": tensors["picked"]} if "picked" in tensors else {}
     return Captured(Given(), {"weights": weights_of(recipe, tensors), **picked})
 

@@ -23,8 +23,8 @@ class Projected(Recipe):
     Tensors:
         query, key: batch first, before the projection; nested tensors are padded when the weights are read, and
             padded queries get zeros.
-        weight, bias: the projections to queries, keys and values, one below the other.
-        query_weight, key_weight, query_bias, key_bias: the projections, where they are apart.
+        weight, bias: the projections to queries, keys and values, as one matrix, which is faster to record; or
+        query_weight, key_weight, query_bias, key_bias: those to queries and keys.
         norm_weight, norm_bias: of a layer norm before them.
         extra_key: (1, 1, dim), appended to the projected keys (`add_bias_kv`).
         static_key: (batch * heads, keys, head_dim), replaces the projected keys.
@@ -42,7 +42,7 @@ class Projected(Recipe):
         return query.size(0), self.num_heads, _length(query), keys + ("extra_key" in tensors) + self.zero_key
 
     def resolve(self, tensors: Tensors) -> Captured:
-        tensors = _apart(tensors)
+        tensors = apart(tensors)
         query, key = tensors["query"], tensors["key"]
         hidden: Tensor | None = None
         if query.is_nested:
@@ -175,8 +175,8 @@ def encoder_layer_forward(
     return Captured(projected(num_heads, norm_eps=norm_eps), _masked(tensors, mask, mask_type))
 
 
-def _apart(tensors: Tensors) -> Tensors:
-    """The tensors of a call with one projection for queries and one for keys."""
+def apart(tensors: Tensors) -> Tensors:
+    """The tensors of a `Projected` call, with one projection for queries and one for keys."""
     apart = {part: tensor for part, tensor in tensors.items() if part not in ("weight", "bias")}
     for part in tensors.keys() - apart.keys():
         apart[f"query_{part}"], apart[f"key_{part}"], _ = tensors[part].chunk(3)

@@ -26,7 +26,7 @@ def large(calls: Iterable[Sequence[Tensor]]) -> Spare:
     found: Spare = deque()
     left = MOST
     for tensors in calls:
-        kept = []
+        kept: list[Tensor] = []
         for tensor in tensors:
             plain = type(tensor) is Tensor and tensor.is_cpu and not tensor.is_nested
             if plain and tensor.nbytes >= LEAST and all(tensor is not other for other in kept):

@@ -56,6 +56,15 @@ def test_a_trace_that_was_saved_is_the_same(x, tmp_path):
     equal(saccade.Trace.load(tmp_path / "again"), trace)
 
 
+def test_values_are_not_saved(x, tmp_path):
+    with torch.no_grad(), saccade.record(model := Everything().eval()) as trace:
+        model(x)
+    assert trace["projected"].weights.shape == (2, 3, 7, 7)
+    trace.save(tmp_path)
+    calls = {call["path"]: call for call in json.loads((tmp_path / "trace.json").read_text())["calls"]}
+    assert set(calls["projected"]["files"]) == {"query", "key", "query_weight", "key_weight", "query_bias", "key_bias"}
+
+
 @pytest.mark.parametrize("reduce", [None, "mean", ("top_k", 3)])
 def test_a_folder_that_was_spilled_to(x, tmp_path, reduce):
     model = Everything().eval()
