@@ -1,15 +1,13 @@
-"""The replacements of attention functions while something is recorded."""
+"""The replacements of attention functions while something is recorded; see `operators.py` for those of operators."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import FrameType, MappingProxyType
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,20 +19,19 @@ from saccade.interpretation.recording.functions import (
     CONCATENATION,
     EDGE_SOFTMAX,
     SCALED_DOT,
-    SOFTMAX,
     Function,
 )
 from saccade.interpretation.recording.kept import GROWING
+from saccade.interpretation.recording.operators import replace
 from saccade.interpretation.recording.recipes import Captured, Change, Given
 from saccade.interpretation.recording.references import Wrap
+from saccade.interpretation.recording.threads import Recording, Thread
 from saccade.kernels.private_torch import (
     function_modes,
     is_paused,
     overrides_functions,
-    replace_operators,
     set_paused,
     set_watching,
-    without_function_modes,
 )
 from saccade.memory import Memory
 from saccade.reading import Reading, State
@@ -43,54 +40,23 @@ BIASES = "torch.nn.attention.bias"
 FAST_PATHS = ("torch.nn.modules.activation", "torch.nn.modules.transformer")
 MULTI_HEAD = "multi_head_attention_forward"
 USUAL_MASKS = frozenset((Tensor, type(None)))
-IN_BETWEEN = ("torch.", "saccade.interpretation.recording.")
-"""Code between a caller and the operator that it calls, such as `torch.nn.functional`."""
-
-NONE: Mapping[str, Any] = MappingProxyType({})
-
-
-class Recording(Protocol):
-    """What the replaced functions call. A frame is that of the function's caller."""
-
-    changes: bool
-    quick: Callable[..., bool] | None  # deals with usual calls of `F.scaled_dot_product_attention`
-
-    def change_at(self, frame: FrameType) -> Change | None: ...
-    def attended(
-        self,
-        attend: Callable[..., Captured],
-        frame: FrameType,
-        suffix: str = "",
-        values: Tensor | None = None,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] = NONE,
-    ) -> None: ...
-    def softmax(self, args: Sequence[Any], result: Tensor, frame: FrameType | None) -> None: ...
-    def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType) -> None: ...
-    def read(self, reader: Callable[[], Reading]) -> Reading: ...
-
-
-class _Thread(threading.local):
-    """The recordings of one thread."""
-
-    def __init__(self) -> None:
-        self.recordings: list[Recording] = []
-        self.changing = False  # whether any of them changes weights
-        self.changed: Tensor | None = None  # the weights that the last changed call used
 
 
 class Calls:
-    """What runs in place of the replaced functions and operators."""
+    """What runs in place of the replaced functions.
+
+    Attributes:
+        thread: the recordings of the thread that asks.
+    """
 
     def __init__(self) -> None:
-        self.thread = _Thread()
+        self.thread = Thread()
         self._operators = False  # whether they are replaced
 
     def start(self, recording: Recording) -> None:
         """Notifies a recording of this thread's calls, of functions that are replaced and of operators."""
         if not self._operators:
-            softmaxes = {name: self._softmax(original) for name, original in SOFTMAX.items()}
-            replace_operators({SCALED_DOT.name: self._scaled_dot(), **softmaxes})
+            replace(self.thread, self._attention)
             self._operators = True
         thread = self.thread
         if not thread.recordings:
@@ -116,16 +82,6 @@ class Calls:
         found.append(("torch.overrides", "has_torch_function", self._has_torch_function))
         found.append((*CONCATENATION, self._concatenation))
         return found
-
-    @contextmanager
-    def muted(self) -> Iterator[None]:
-        """Inside, nothing that this thread calls is recorded."""
-        before = is_paused()
-        set_paused(True)
-        try:
-            yield
-        finally:
-            set_paused(before)
 
     def _wrap(self, run: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
         """A function that calls `run` where this thread records, and the original otherwise."""
@@ -234,50 +190,6 @@ class Calls:
         weights = weights.mean(1) if call.arguments["average_attn_weights"] else weights
         return output, weights if call.arguments["query"].dim() == 3 else weights.squeeze(0)
 
-    def _scaled_dot(self) -> Callable[..., Any]:
-        """The replacement of the operator of `F.scaled_dot_product_attention`."""
-        original = torch.ops.aten.scaled_dot_product_attention
-        attention = self._attention(SCALED_DOT, original)
-
-        def scaled_dot(*args: Any, **kwargs: Any) -> Any:
-            with without_function_modes():
-                if self.thread.recordings:
-                    return attention(*args, **kwargs)
-                set_watching(False)
-                return original(*args, **kwargs)
-
-        return scaled_dot
-
-    def rewatching(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """The replacement of an end of an inference mode, the last of which makes the thread forget what it watches."""
-
-        @functools.wraps(original)
-        def end(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return original(*args, **kwargs)
-            finally:
-                set_watching(bool(self.thread.recordings))
-
-        return end
-
-    def _softmax(self, original: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        """The replacement of a softmax operator."""
-        thread = self.thread
-
-        def softmax(*args: Any, **kwargs: Any) -> Tensor:
-            if not thread.recordings:  # the end of an inference mode has brought back the watch
-                set_watching(False)
-                return original(*args, **kwargs)
-            with self.muted():
-                with without_function_modes():
-                    result = _as_subclass(args[0], original(*args, **kwargs))
-                if not torch.compiler.is_compiling():  # a graph that is traced would contain the steps of following it
-                    for recording in thread.recordings:
-                        recording.softmax(args, result, _caller(sys._getframe(1)))
-            return result
-
-        return softmax
-
     def _run_edges(self, original: Callable[..., Any], args: Any, kwargs: dict[str, Any], frame: FrameType) -> Any:
         if self.change_at(frame) is not None:
             raise NotImplementedError(
@@ -342,23 +254,6 @@ class Calls:
             return weights
 
         return change
-
-
-def _as_subclass(given: Tensor, result: Tensor) -> Tensor:
-    """The result as `Tensor.__torch_function__` converts it for a subclass: a later conversion is another object."""
-    kind = type(given)
-    if type(result) is not Tensor or not overrides_functions(given):
-        return result
-    own = getattr(kind.__torch_function__, "__func__", None)
-    usual = getattr(Tensor.__torch_function__, "__func__", None)
-    return result.as_subclass(kind) if own is usual else result
-
-
-def _caller(frame: FrameType | None) -> FrameType | None:
-    """The frame that called an operator, by way of this one."""
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(IN_BETWEEN):
-        frame = frame.f_back
-    return frame
 
 
 def _edge_arguments(

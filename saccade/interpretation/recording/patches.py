@@ -15,9 +15,11 @@ from typing import Any
 from torch import inference_mode
 
 from saccade.attention import watchers
-from saccade.interpretation.recording.calls import Calls, Recording
+from saccade.interpretation.recording.calls import Calls
 from saccade.interpretation.recording.naming import ModelMemory
+from saccade.interpretation.recording.operators import rewatching
 from saccade.interpretation.recording.references import References, Replacement
+from saccade.interpretation.recording.threads import Recording, muted
 from saccade.kernels import steps
 from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR, restore_stance, run_uncompiled
 
@@ -39,7 +41,7 @@ class Patches:
         self._active = 0
         self._replaced: list[Replacement] = []
         self._stances: list[Any] = []
-        self._inference_mode = {name: self.calls.rewatching(method) for name, method in _INFERENCE_MODE.items()}
+        self._inference_mode = {name: rewatching(self.calls.thread, method) for name, method in _INFERENCE_MODE.items()}
         # Callers compare these functions by identity.
         self._references = References(self.calls.wraps(), at_home={"has_torch_function", FLEX_OPERATOR[1]})
 
@@ -80,7 +82,7 @@ class Patches:
             active, self._active = self._active, 0
             self._uninstall()
             try:
-                with self.calls.muted():
+                with muted():
                     yield
             finally:
                 self._active = active

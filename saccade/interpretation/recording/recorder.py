@@ -16,7 +16,6 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
 from saccade.interpretation.recording.backlog import Backlog
-from saccade.interpretation.recording.calls import NONE
 from saccade.interpretation.recording.changes import NO_CHANGES, Changes, Intervention
 from saccade.interpretation.recording.function_mode import RecordingMode
 from saccade.interpretation.recording.graphs import edge_softmax
@@ -31,6 +30,7 @@ from saccade.interpretation.recording.recipes import Captured, Change
 from saccade.interpretation.recording.retention import Reduction, Retention
 from saccade.interpretation.recording.runs import Runs
 from saccade.interpretation.recording.softmaxes import Softmaxes
+from saccade.interpretation.recording.threads import NONE, muted
 from saccade.interpretation.recording.trace import Trace
 from saccade.kernels.private_torch import (
     function_mode_count,
@@ -197,7 +197,7 @@ class Recorder:
         if keys is not None and not in_backward():
             with without_function_modes():
                 positions = self._backlog.foresee(path, self._runs.number(frame), weights, keys, frame)
-        with patches.calls.muted():
+        with muted():
             return change(weights, mask, positions)
 
     def attended(
@@ -243,7 +243,7 @@ class Recorder:
                 raise NotImplementedError(f"{part} of {path!r} is inside torch.func: record outside of it.")
 
     def _completed(self, attend: Callable[[], Captured], frame: FrameType, values: Tensor | None = None) -> None:
-        with patches.calls.muted():
+        with muted():
             self.attended(attend, frame, values=values)
 
     def _multiplied(self, attend: Callable[[], Captured], frame: FrameType, values: Tensor | None) -> None:
