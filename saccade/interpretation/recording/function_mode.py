@@ -70,9 +70,11 @@ class RecordingMode(TorchFunctionMode):
             return func(*args, **kwargs) if kwargs else func(*args)
         kwargs = kwargs or {}
         frame = sys._getframe(1)
+        if role.effect is Effect.KEPT:
+            self._softmaxes.keep_from_dropout(role.name, args, kwargs)
         if role.effect is Effect.PRODUCT and self._change_at is not None:
-            change_at = self._change_at
-            given, options = self._softmaxes.changed(role.name, args, kwargs, lambda: change_at(frame))
+            change_at, path = self._change_at, self._path_at(frame)
+            given, options = self._softmaxes.changed(role.name, args, kwargs, lambda: change_at(frame), path)
             result = func(*given, **options)
         else:
             result = func(*args, **kwargs)

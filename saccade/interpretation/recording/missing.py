@@ -120,9 +120,9 @@ class Watch:
         recorded = (paths - self._blocks) | left_out
         for path, reason in self._unseen(recorded):
             reasons.setdefault(path, reason)
-        for used, name, path in softmaxes.lost:
-            if not used[0] and path not in recorded:
-                reasons.setdefault(path, f"the result of a softmax was given to {name}, which is not followed")
+        for lost in softmaxes.lost:
+            if not lost.used:
+                reasons.setdefault(lost.path or names.whole, lost.reason)
         for kind in names.outside:
             reasons[kind] = "it is not part of the model: record it separately"
         return [Missing(path, reason) for path, reason in reasons.items()]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -37,23 +37,29 @@ class Effect(Enum):
 EFFECTS = {
     Effect.SAME: (
         *("to", "type", "type_as", "float", "half", "bfloat16", "double", "clone", "contiguous", "nan_to_num"),
+        *("detach", "clamp", "clip", "clamp_min", "clamp_max", "pow", "__pow__", "normalize", "tril", "triu", "narrow"),
         *("masked_fill", "where", "div", "__truediv__", "__getitem__"),
         *("sub", "__sub__", "add", "__add__", "masked_fill_", "mul_", "div_"),
     ),
     Effect.TIMES: ("mul", "multiply", "__mul__", "__rmul__"),
     Effect.KEPT: (
         *("dropout", "alpha_dropout", "feature_dropout", "dropout_", "transpose", "permute", "view", "reshape"),
-        *("unsqueeze", "squeeze", "expand", "flatten", "unflatten", "movedim", "swapaxes", "mT", "T", "repeat"),
+        *("unsqueeze", "squeeze", "expand", "flatten", "unflatten", "mT", "T", "repeat", "view_as", "expand_as"),
+        *("movedim", "moveaxis", "swapaxes", "swapdims"),
     ),
     Effect.MIXED: ("linear", "conv2d"),
     Effect.PLACED: ("scatter", "scatter_", "scatter_add", "scatter_add_"),
     Effect.PRODUCT: (
         *("matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "einsum", "tensordot"),
-        *("baddbmm", "addmm", "addbmm"),
+        *("baddbmm", "addmm", "addbmm", "linalg_matmul", "linalg_multi_dot", "mv", "inner"),
     ),
     Effect.SUM: ("sum",),
-    Effect.LOST: ("pad", "as_strided", "unfold", "roll", "chunk", "split", "unbind", "index_select"),
+    Effect.LOST: (
+        *("pad", "as_strided", "unfold", "roll", "chunk", "split", "unbind", "index_select", "cat", "stack", "flip"),
+        *("repeat_interleave", "copy_", "__setitem__"),
+    ),
 }
+DROPOUTS = frozenset(("dropout", "alpha_dropout", "feature_dropout", "dropout_"))
 EFFECT_OF = {name: effect for effect, names in EFFECTS.items() for name in names}
 
 
@@ -62,17 +68,26 @@ class _Candidate:
     """Weights that may be attention.
 
     Attributes:
-        used: whether a product has used them, or weights made of them.
+        used: the weights of this softmax that products have used, by the path of the module.
+        part: whether they are those of some keys.
         mixed: whether the factor of the product is what counts: heads were mixed after the softmax, the weights placed
             among zeros, or the softmax is not over the last axis.
         summed: the axis over which values that were multiplied by the weights are to be summed.
+        changed: for each path, changed weights, in their own shape and in that of the factor; None if a change has left
+            them as they were.
     """
 
     weights: Tensor
-    used: list[bool]
+    used: dict[str | None, Tensor]
     mixed: bool = False
+    part: bool = False
     summed: int | None = None
-    changed: Tensor | None = None
+    changed: dict[str | None, tuple[Tensor, Tensor] | None] = field(default_factory=dict)
+
+    def own(self, path: str | None) -> Tensor:
+        """The weights, or what they were changed into."""
+        changed = self.changed.get(path)
+        return self.weights if changed is None else changed[0]
 
 
 class Completed(NamedTuple):
@@ -82,6 +97,20 @@ class Completed(NamedTuple):
     values: Tensor | None
 
 
+class Lost(NamedTuple):
+    """A softmax whose result could not be followed.
+
+    Args:
+        path: of the module.
+        reason: why.
+        used: what products have used after all: then it is not missing.
+    """
+
+    path: str
+    reason: str
+    used: Mapping[str | None, Tensor]
+
+
 class Softmaxes:
     """Follows the results of softmaxes until a product uses them: only then are they attention.
 
@@ -89,13 +118,13 @@ class Softmaxes:
 
     Attributes:
         paused: if not 0, nothing is followed.
-        lost: for each softmax that was lost track of, whether it was used after all, by which function, and where.
+        lost: those that were lost track of.
     """
 
     def __init__(self) -> None:
         self.paused = 0
         self.followed: dict[int, tuple[weakref.ref[Tensor], _Candidate]] = {}
-        self.lost: list[tuple[list[bool], str, str]] = []
+        self.lost: list[Lost] = []
 
     def begin(self, dim: int, result: Tensor) -> bool:
         """Follows the result of a softmax over an axis."""
@@ -105,8 +134,15 @@ class Softmaxes:
         if axis == result.dim() - 2 and result.dim() > 2 and result.shape[-1] == 1:
             weights, axis = weights.transpose(-2, -1), result.dim() - 1
         # Of other axes than the last, the product shows which are queries and keys.
-        self._follow(result, _Candidate(weights, [False], mixed=axis != result.dim() - 1))
+        self._follow(result, _Candidate(weights, {}, mixed=axis != result.dim() - 1))
         return True
+
+    def keep_from_dropout(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Copies weights that dropout is about to overwrite; `name` is the function's."""
+        found = self._factor(args, kwargs) if name in DROPOUTS else None
+        inside = name == "dropout_" or bool(kwargs.get("inplace", args[3] if len(args) > 3 else False))
+        if found is not None and inside:
+            found[1].weights = found[1].weights.clone()
 
     def step(
         self,
@@ -126,16 +162,17 @@ class Softmaxes:
             path_of: gives the path of the module that called it.
         """
         found = None if self.paused else self._factor(args, kwargs)
-        if found is None or found[1].used[0]:
+        if found is None:
             return None
         factor, candidate = found
         if effect is Effect.LOST:
             path = path_of() if candidate.weights.dim() > 2 else None
             if path is not None:
-                self.lost.append((candidate.used, name, path))
+                reason = f"the result of a softmax was given to {name}, which is not followed"
+                self.lost.append(Lost(path, reason, candidate.used))
             return None
         if effect is Effect.SUM:
-            return self._sum(candidate, args, kwargs, factor)
+            return self._sum(candidate, args, kwargs, factor, path_of)
         if not isinstance(result, Tensor) or not result.is_floating_point():
             return None
         others = [each for each in _tensors((*args, *kwargs.values())) if each is not factor]
@@ -143,7 +180,10 @@ class Softmaxes:
             if _mixes_heads(candidate, factor, others, result):
                 self._follow(result, _Candidate(result.detach(), candidate.used, mixed=True))
                 return None
-            return self._product(candidate, factor, others, name, args) if effect is Effect.PRODUCT else None
+            by_linear = name == "linear" and len(args) > 1 and args[0] is factor and type(args[1]) is Tensor
+            if effect is Effect.PRODUCT or by_linear:
+                return self._product(candidate, factor, others, name, args, path_of())
+            return None
         if effect is Effect.PLACED:
             if candidate.summed is None and result.shape[:-1] == candidate.weights.shape[:-1]:
                 self._follow(result, _Candidate(result.detach(), candidate.used, mixed=True))
@@ -156,52 +196,87 @@ class Softmaxes:
         return None
 
     def _product(
-        self, candidate: _Candidate, factor: Tensor, others: list[Tensor], name: str, args: Sequence[Any]
+        self,
+        candidate: _Candidate,
+        factor: Tensor,
+        others: list[Tensor],
+        name: str,
+        args: Sequence[Any],
+        path: str | None,
     ) -> Completed | None:
         if candidate.summed is not None:
             return None
-        weights = arranged(name, args, factor, candidate.weights, known=not candidate.mixed)
+        if path in candidate.used:
+            if candidate.part and candidate.used[path] is not candidate.weights and path is not None:
+                self.lost.append(Lost(path, "it multiplies the weights of some keys at a time by values", {}))
+            return None
+        own = candidate.own(path)
+        weights = arranged(name, args, factor, own, known=not candidate.mixed)
         values = _values(weights, others)
         if weights.dim() == 2:  # without a batch, or one query for each row
             pooled = any(each.dim() > 2 for each in others)
             if not pooled and not any(weights.shape[1] in each.shape for each in others):
                 return None
             weights = weights.unsqueeze(1 if pooled else 0)
-        candidate.used[0] = True
+        candidate.used[path] = candidate.weights
         return Completed(Captured(Given(), {"weights": weights}), values)
 
     def _sum(
-        self, candidate: _Candidate, args: Sequence[Any], kwargs: dict[str, Any], factor: Tensor
+        self,
+        candidate: _Candidate,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        factor: Tensor,
+        path_of: Callable[[], str | None],
     ) -> Completed | None:
         dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
         axes = [dim] if isinstance(dim, int) else list(dim or [])
         if candidate.summed is None or candidate.summed not in [axis % factor.dim() for axis in axes]:
             return None
-        candidate.used[0] = True
-        weights = candidate.weights
+        path = path_of()
+        if path in candidate.used:
+            return None
+        candidate.used[path] = weights = candidate.weights
         return Completed(Captured(Given(), {"weights": weights.unsqueeze(1) if weights.dim() == 2 else weights}), None)
 
     def changed(
-        self, name: str, args: Sequence[Any], kwargs: dict[str, Any], find_change: Callable[[], Change | None]
+        self,
+        name: str,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        find_change: Callable[[], Change | None],
+        path: str | None,
     ) -> tuple[Any, dict[str, Any]]:
-        """The arguments of a product, with changed weights if there is a change for them; `name` is the function's."""
+        """The arguments of a product, with changed weights if there is a change for them.
+
+        Args:
+            name: of the function.
+            args, kwargs: of the call.
+            find_change: gives the change.
+            path: of the module that called it.
+        """
         found = None if self.paused else self._factor(args, kwargs)
         if found is None or found[1].weights.dim() < 3:
             return args, kwargs
         factor, candidate = found
-        if not candidate.used[0]:
+        if path not in candidate.changed:
             change = find_change()
-            if change is not None:
-                if not in_usual_order(name, args, factor, known=not candidate.mixed):
-                    raise NotImplementedError(REARRANGED)
-                others = [each for each in _tensors((*args, *kwargs.values())) if each is not factor]
-                self._change(candidate, factor, change, _values(candidate.weights, others))
-        if candidate.changed is None:
+            if change is None:
+                return args, kwargs
+            if path in candidate.used or not in_usual_order(name, args, factor, known=not candidate.mixed):
+                raise NotImplementedError(REARRANGED)
+            others = [each for each in _tensors((*args, *kwargs.values())) if each is not factor]
+            candidate.changed[path] = self._change(candidate, factor, change, _values(candidate.weights, others))
+        changed = candidate.changed[path]
+        if changed is None:
             return args, kwargs
-        return self._with(args, candidate), {name: self._with(value, candidate) for name, value in kwargs.items()}
+        new = {name: self._with(value, factor, changed[1]) for name, value in kwargs.items()}
+        return self._with(args, factor, changed[1]), new
 
-    def _change(self, candidate: _Candidate, factor: Tensor, change: Change, values: Tensor | None) -> None:
-        """Replaces the weights that are a factor of a product, which has to be all of them in their order."""
+    def _change(
+        self, candidate: _Candidate, factor: Tensor, change: Change, values: Tensor | None
+    ) -> tuple[Tensor, Tensor] | None:
+        """Changes the weights that are a factor of a product, which has to be all of them in their order."""
         own = candidate.weights
         same = factor.numel() == own.numel() and torch.allclose(
             factor.detach().reshape(own.shape).to(own.dtype), own, rtol=0, atol=0, equal_nan=True
@@ -210,23 +285,21 @@ class Softmaxes:
             raise NotImplementedError(REARRANGED)
         weights = factor.reshape(own.shape)
         found = change(weights, own > 0, values)
-        if found is not weights:
-            candidate.weights = found.detach()
-            candidate.changed = found.reshape(factor.shape).to(factor.dtype)
+        return None if found is weights else (found.detach(), found.reshape(factor.shape).to(factor.dtype))
 
-    def _with(self, value: Any, candidate: _Candidate) -> Any:
-        if isinstance(value, Tensor):
-            found = next(self._found([value]), None)
-            return candidate.changed if found is not None and found[1] is candidate else value
+    def _with(self, value: Any, factor: Tensor, changed: Tensor) -> Any:
+        if value is factor:
+            return changed
         if isinstance(value, list | tuple):
-            return type(value)(self._with(each, candidate) for each in value)
+            return type(value)(self._with(each, factor, changed) for each in value)
         return value
 
     def _derived(self, candidate: _Candidate, effect: Effect, result: Tensor) -> _Candidate:
         old, new = candidate.weights.shape, result.shape
         some_queries = len(old) == len(new) and new[-1] == old[-1] and new[-2] < old[-2]
         if effect is not Effect.KEPT and len(old) == len(new) and old[:-2] == new[:-2] and not some_queries:
-            return _Candidate(result.detach(), candidate.used, mixed=candidate.mixed)
+            part = candidate.part or new[-1] < old[-1]
+            return _Candidate(result.detach(), candidate.used, mixed=candidate.mixed, part=part)
         if (
             effect is Effect.KEPT
             and len(new) > len(old)
