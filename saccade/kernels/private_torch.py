@@ -16,6 +16,7 @@
 | `nn.Module._modules` | walking a model's modules faster than `named_children` |
 | `torch._dynamo.eval_frame._stance`, `DynamoStance`, `get_eval_frame_callback` | running uncompiled code |
 | `torch._C._dispatch_tls_set_dispatch_key_included`, `_parse_dispatch_key`, `Library._destroy` | replacing operators |
+| `torch._C._dispatch_tls_is_dispatch_key_included` | whether that has ended early |
 | `torch._C._dispatch_tls_set_dispatch_key_excluded`, `_dispatch_tls_is_dispatch_key_excluded` | pausing that |
 | `torch._ops._higher_order_ops`, `_HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS` | leaving the others alone |
 | `torch._foreach_mul_` | scaling all gradients by one kernel |
@@ -181,6 +182,7 @@ def replace_operators(kernels: Mapping[str, Callable[..., Any]]) -> None:
 _WATCHING_KEY: Any = torch._C._parse_dispatch_key(WATCHING)
 set_watching: Callable[[bool], None] = partial(torch._C._dispatch_tls_set_dispatch_key_included, _WATCHING_KEY)
 """Whether this thread calls replaced operators."""
+is_watching: Callable[[], bool] = partial(torch._C._dispatch_tls_is_dispatch_key_included, _WATCHING_KEY)
 set_paused: Callable[[bool], None] = partial(torch._C._dispatch_tls_set_dispatch_key_excluded, _WATCHING_KEY)
 """Whether it calls the original ones for a while."""
 is_paused: Callable[[], bool] = partial(torch._C._dispatch_tls_is_dispatch_key_excluded, _WATCHING_KEY)

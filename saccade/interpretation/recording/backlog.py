@@ -136,7 +136,7 @@ class Backlog:
             Whether the call is dealt with.
         """
         sizes = lengths(query, key, attn_mask)
-        if sizes is None:
+        if sizes is None or (scale is not None and type(scale) is not float):
             return False
         code, names = frame.f_code, self._names
         first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None

@@ -29,6 +29,7 @@ from saccade.interpretation.recording.threads import Recording, Thread
 from saccade.kernels.private_torch import (
     function_modes,
     is_paused,
+    is_watching,
     overrides_functions,
     set_paused,
     set_watching,
@@ -64,14 +65,16 @@ class Calls:
         thread.recordings.append(recording)
         thread.changing = thread.changing or recording.changes
 
-    def stop(self, recording: Recording) -> None:
-        """Ends the notifications of a recording."""
+    def stop(self, recording: Recording) -> bool:
+        """Ends the notifications of a recording; returns whether operators were replaced until now."""
         thread = self.thread
+        watched = is_watching()
         thread.recordings.remove(recording)
         if not thread.recordings:
             set_watching(False)
         if thread.changing:
             thread.changing = any(each.changes for each in thread.recordings)
+        return watched
 
     def wraps(self) -> list[tuple[str, str, Wrap]]:
         """For each function to replace: the module that defines it, its name, and a factory for its replacement."""
@@ -177,6 +180,9 @@ class Calls:
         call.apply_defaults()
         wanted, call.arguments["need_weights"] = call.arguments["need_weights"], False
         self.thread.changed = None
+        query = call.arguments["query"]
+        devices = [query.device] if query.is_cuda else []
+        states = torch.get_rng_state(), [torch.cuda.get_rng_state(each) for each in devices]
         set_paused(False)
         try:
             output, _ = original(*call.args, **call.kwargs)
@@ -185,7 +191,10 @@ class Calls:
         weights, self.thread.changed = self.thread.changed, None
         if not wanted:
             return output, None
-        if weights is None:  # the change left them as they were
+        if weights is None:  # the change left them as they were: the same again, with the same dropout
+            torch.set_rng_state(states[0])
+            for device, state in zip(devices, states[1], strict=True):
+                torch.cuda.set_rng_state(state, device)
             return original(*args, **kwargs)
         weights = weights.mean(1) if call.arguments["average_attn_weights"] else weights
         return output, weights if call.arguments["query"].dim() == 3 else weights.squeeze(0)

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import torch
 from torch import Tensor
 
 from saccade.interpretation.recording.patterns import matches
@@ -32,6 +33,8 @@ class Changes:
                 "change must be a dictionary of functions by path or pattern, such as "
                 f'{{"decoder.*": uniform()}}, got {functions!r}.'
             )
+        for pattern, function in functions.items():
+            _check_arguments(pattern, function)
         self._functions = functions
         self._take_keys = {pattern for pattern, function in functions.items() if _takes_keys(function)}
         self._steps: dict[str, int] = {}
@@ -73,6 +76,8 @@ class Changes:
                 raise ValueError(
                     f"change[{pattern!r}] must return weights of the shape {shape} of {path!r}, got {got}."
                 )
+            if not bool(torch.isfinite(found.detach()).all()):
+                raise ValueError(f"change[{pattern!r}] returned weights of {path!r} that are not finite.")
             changed = found
         if changed is own and before == version(own) != -1:  # inference tensors do not tell
             return weights
@@ -80,6 +85,19 @@ class Changes:
 
 
 NO_CHANGES = Changes({})
+
+
+def _check_arguments(pattern: str, function: Intervention) -> None:
+    try:
+        inspect.signature(function).bind(None, None, None, **({"keys": None} if _takes_keys(function) else {}))
+    except TypeError:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise TypeError(
+            f"change[{pattern!r}] must be a function of (weights, mask, steps), but {name} takes other arguments. "
+            "Interventions are made by a call, such as uniform() or ablate_head(3)."
+        ) from None
+    except ValueError:  # a built-in function without a signature
+        return
 
 
 def _takes_keys(function: Intervention) -> bool:

@@ -12,7 +12,9 @@ from torch import Tensor
 from saccade.interpretation.recording.recipes import Tensors
 from saccade.kernels.private_torch import version
 
-FIXED = (int, float, complex, str, bytes, type, type(None), torch.dtype, torch.device, types.ModuleType)
+FIXED = (int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
+LIBRARIES = ("torch", "math", "builtins", "operator", "functools")
+"""Packages whose modules and classes hold nothing that changes."""
 BUILT_IN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
@@ -58,6 +60,10 @@ class Freezer:
             return partial(self.freeze(value.func), *map(self.freeze, value.args), **keywords)
         if isinstance(value, types.FunctionType):
             return self._function(value)
+        if isinstance(value, types.ModuleType | type):
+            place = value.__name__ if isinstance(value, types.ModuleType) else value.__module__
+            if place.partition(".")[0] in LIBRARIES:
+                return value
         raise CannotFreezeError(type(value).__name__)
 
     def _tensor(self, tensor: Tensor) -> Tensor:
@@ -73,7 +79,7 @@ class Freezer:
             return types.CellType()
 
     def _function(self, function: types.FunctionType) -> Any:
-        names = set(function.__code__.co_names) & function.__globals__.keys()
+        names = _names(function.__code__) & function.__globals__.keys()
         library = f"{function.__module__}.".startswith("torch.")
         used = {} if library else {name: self.freeze(function.__globals__[name]) for name in names}
         cells = tuple(self._cell(cell) for cell in function.__closure__ or ())
@@ -88,3 +94,9 @@ class Freezer:
         )
         copy.__kwdefaults__ = self.freeze(function.__kwdefaults__)
         return copy
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """The names of variables and attributes that code uses, and the functions defined in it."""
+    inside = (each for each in code.co_consts if isinstance(each, types.CodeType))
+    return set(code.co_names).union(*map(_names, inside))

@@ -51,11 +51,16 @@ def sdpa_forward(
 ) -> Captured:
     """A call of `F.scaled_dot_product_attention`."""
     if query.is_nested:
-        return Captured(Jagged(scale, is_causal), {"query": query, "key": key})
+        return Captured(Jagged(_number(scale), bool(is_causal)), {"query": query, "key": key})
     tensors = {"query": query, "key": key}
     if attn_mask is not None:
         tensors["mask"] = attn_mask
-    return Captured(scaled_dot(scale, is_causal), tensors)
+    return Captured(scaled_dot(_number(scale), bool(is_causal)), tensors)
+
+
+def _number(scale: Any) -> float | None:
+    """A scale as it is now: it may be a tensor, whose value changes."""
+    return None if scale is None else float(scale.detach() if isinstance(scale, Tensor) else scale)
 
 
 def sdpa_changed(

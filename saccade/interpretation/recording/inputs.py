@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -40,6 +41,10 @@ class Inputs:
         self.sounds: Sounds | None = None
         if given is None:
             return
+        if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.ndim <= 2:
+            given = torch.as_tensor(given)
+        if isinstance(given, Tensor) and given.dtype == torch.int16:  # samples, as sound files hold them
+            given = given.float() / 2**15
         if isinstance(given, Mapping):
             self._read_mapping(given, rate)
         elif isinstance(given, Tensor) and not given.is_floating_point() and given.dim() <= 2:
@@ -52,7 +57,8 @@ class Inputs:
             self.ids = torch.tensor([given] if isinstance(given[0], int) else given)
         else:
             shape = f" of shape {tuple(given.shape)}" if isinstance(given, Tensor) else ""
-            raise TypeError(f"inputs must be {KINDS}, got {type(given).__name__}{shape}.")
+            hint = ': pass tokenizer(text, return_tensors="pt")' if isinstance(given, str) else ""
+            raise TypeError(f"inputs must be {KINDS}, got {type(given).__name__}{shape}{hint}.")
 
     def _read_mapping(self, given: Mapping[str, Any], rate: int) -> None:
         self.ids, self.target = (_tokens(given, name) for name in ("input_ids", "decoder_input_ids"))

@@ -22,6 +22,8 @@ from saccade.interpretation.recording.trace import Trace
 
 def ablate_head(*heads: int) -> Intervention:
     """Makes these heads, counted from 0, read nothing."""
+    if not heads:
+        raise ValueError("ablate_head takes the numbers of one or more heads: ablate_head(3).")
 
     def ablate(weights: Tensor, mask: Tensor, steps: range) -> Tensor:
         _check_within("head", heads, weights.shape[1], "heads")
@@ -48,6 +50,8 @@ def knock_out(positions: Sequence[int], *, rescale: bool = True) -> Intervention
         positions: the keys; those that a call does not have are ignored.
         rescale: scales the remaining weights up to the previous total; otherwise the query reads less.
     """
+    if not isinstance(positions, Sequence):
+        raise TypeError(f"knock_out takes a list of positions: knock_out([3]); got {positions!r}.")
     if any(position < 0 for position in positions):
         raise ValueError(f"positions count from 0, got {list(positions)}.")
 
@@ -126,7 +130,7 @@ class Comparison:
 
     @property
     def differences(self) -> dict[str, float]:
-        """For each tensor of floating point in the output, how far it moved: |after - before| / |before|."""
+        """How far each tensor moved: |after - before| / |before|; of whole numbers, the part that differs."""
         after = dict(_tensors(self.after))
         found = {}
         for name, tensor in _tensors(self.before):
@@ -135,12 +139,18 @@ class Comparison:
                 raise ValueError(
                     f"{name} of the output has another shape after the change: compare one step at a time."
                 )
+            if not tensor.is_floating_point():
+                found[name] = float((other != tensor).double().mean()) if tensor.numel() else 0.0
+                continue
             moved = torch.linalg.vector_norm(other.double() - tensor.double())
             found[name] = float(moved / torch.linalg.vector_norm(tensor.double()).clamp(min=1e-300))
         return found
 
     def __str__(self) -> str:
         return "\n".join(f"{name}: moved by {part:.1%}" for name, part in self.differences.items())
+
+    def __repr__(self) -> str:
+        return f"Comparison({self.differences})"
 
 
 @torch.no_grad()
@@ -152,6 +162,10 @@ def compare(model: nn.Module, run: Callable[[], Any], change: Mapping[str, Inter
         run: runs it and returns its output: a tensor, or tuples and dictionaries of them.
         change: as for `record`.
     """
+    if not callable(run):
+        raise TypeError(
+            f"compare takes a function that runs the model, such as lambda: model(x), got {type(run).__name__}."
+        )
     before = run()
     with record(model, change=change) as trace:
         after = run()
@@ -160,8 +174,7 @@ def compare(model: nn.Module, run: Callable[[], Any], change: Mapping[str, Inter
 
 def _tensors(output: Any, name: str = "output") -> Iterator[tuple[str, Tensor]]:
     if isinstance(output, Tensor):
-        if output.is_floating_point():
-            yield name, output
+        yield name, output
     elif isinstance(output, Mapping):
         for key, value in output.items():
             yield from _tensors(value, str(key) if name == "output" else f"{name}.{key}")

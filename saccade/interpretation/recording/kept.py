@@ -14,6 +14,14 @@ from saccade.interpretation.recording.positions import FOLLOWING, Positions
 from saccade.interpretation.recording.recipes import Recipe, Shape, Tensors
 from saccade.kernels.private_torch import version, versions
 
+PARAMETERS = frozenset(
+    (
+        *("weight", "bias", "query_weight", "key_weight", "query_bias", "key_bias"),
+        *("norm_weight", "norm_bias", "extra_key"),
+    )
+)
+"""Parts that change only when the model learns."""
+
 OVERWRITTEN = -2
 """A version number that no tensor has."""
 
@@ -185,7 +193,7 @@ class Kept:
         """Copies what is about to be overwritten; `copies` has those of other calls that share parameters."""
         held, known = dict(self._tensors), dict(self._versions)
         for part, tensor in self._tensors.items():
-            if known[part] and version(tensor) == known[part]:
+            if (known[part] or part in PARAMETERS) and version(tensor) == known[part]:
                 place = (tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
                 if place not in copies:
                     copies[place] = tensor.clone()

@@ -52,7 +52,7 @@ class Watch:
     These are modules with attention in their class name and no such module inside them. Each has a hook until it runs
     for the first time. Hooks slow a model down, so of alike modules that were all recorded the last time only the first
     and the last have one: those between modules that ran are expected to have run. In training, where layers may be
-    skipped, all have.
+    skipped, all have. PyTorch's encoder layers would not be fused if the attention inside them had one.
 
     Args:
         names: the modules of the model.
@@ -70,7 +70,10 @@ class Watch:
             for index, group in enumerate(self._structure.groups)
             for key in ({group[0], group[-1]} if index in self._expected else group)
         ]
-        self._hooked = [module for key in keys if (module := self._structure.nodes[key]()) is not None]
+        skipped = self._structure.unhooked
+        self._hooked = [
+            module for key in keys if key not in skipped and (module := self._structure.nodes[key]()) is not None
+        ]
         for module in self._hooked:
             add_pre_hook(module, id(self._hook), self._hook)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import weakref
 from collections import deque
@@ -46,6 +47,7 @@ class ModelMemory:
         groups: the keys of the modules that look like attention, without those around others of them. Those whose
             paths differ only in numbers are together: they usually run together, and attend alike.
         attentions: the names of these modules.
+        unhooked: the keys of those that a fused layer skips, unless they have hooks.
         trusted: the groups of which all modules were recorded the last time that any of them ran.
         spare: what the last trace has left.
         nodes: references to the modules, by key.
@@ -56,6 +58,7 @@ class ModelMemory:
         self._changes = _changes[0]
         self.paths: dict[int, str] = {}
         self.nodes: dict[int, weakref.ref[nn.Module]] = {}
+        self.unhooked: set[int] = set()
         self._lists: list[weakref.ref[nn.Module]] = []
         self._add(model, "")
         groups = self._attentions()
@@ -74,6 +77,8 @@ class ModelMemory:
         key = _key(module)
         self.paths[key] = path
         self.nodes[key] = weakref.ref(module, _count_freed)
+        if isinstance(module, nn.TransformerEncoderLayer):
+            self.unhooked.add(_key(module.self_attn))
         if isinstance(module, LISTS):
             self._lists.append(self.nodes[key])
         whole = type(module) is MultiHead  # its attention counts as the module itself
@@ -237,7 +242,10 @@ class Names:
                 yield owner
 
     def outermost(self, frame: FrameType, end: FrameType) -> FrameType | None:
-        """The outermost frame that runs for a module of the model; frames from `end` on do not count."""
+        """The outermost frame in which the model runs; frames from `end` on do not count.
+
+        A function that has the model as its first argument may run it several times.
+        """
         around = []
         inner: FrameType | None = frame
         while inner is not None and inner is not end:
@@ -246,7 +254,7 @@ class Names:
         # From outside: asking a frame for one of its variables may copy all of them.
         for each in reversed(around):
             owner = _owner(each)
-            if owner is not None and _key(owner) in self.paths:
+            if owner is not None and _key(owner) in self.paths and _is_part_of_run(owner, each):
                 return each
         return None
 
@@ -263,6 +271,13 @@ def _looks_like_attention(kind: type) -> bool:
     name = kind.__name__
     part = ATTENTION.search(name) is None or PART_OF_IT.search(name) is not None
     return not part and not kind.__module__.startswith(LIBRARIES)
+
+
+def _is_part_of_run(module: nn.Module, frame: FrameType) -> bool:
+    """Whether a function is a method of the module, or a search of Saccade, but not one that calls the module."""
+    code = frame.f_code
+    method = inspect.unwrap(getattr(module, code.co_name, None))  # type: ignore[arg-type]
+    return getattr(method, "__code__", None) is code or frame.f_globals.get("__name__", "").startswith("saccade.")
 
 
 def _is_forward_of(module: nn.Module | None, frame: FrameType) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor
 from saccade.interpretation.explorer import Axis, Item, Map, Measure, TextAxis, TopWeights, write_page
 from saccade.interpretation.recording.inputs import Generated, Inputs
 from saccade.interpretation.recording.joining import Rows
-from saccade.interpretation.recording.rows import DrawableCall, LeftOutError, joined_of, weights_of
+from saccade.interpretation.recording.rows import DrawableCall, LeftOutError, check_whole, joined_of, weights_of
 from saccade.interpretation.recording.subject import Subject
 from saccade.interpretation.recording.tokens import text_tokenizer
 
@@ -54,6 +54,7 @@ def write_trace(
     measures: Sequence[Measure],
 ) -> None:
     """Writes the page of `Trace.explore`."""
+    check_whole(row)
     if not trace.calls:
         raise ValueError(trace.why_empty())
     if not trace.find(keep):

@@ -65,10 +65,10 @@ class Patches:
                 raise
             self._active += 1
 
-    def stop(self, recording: Recording) -> None:
-        """Ends a recording; the last one restores every function."""
+    def stop(self, recording: Recording) -> bool:
+        """Ends a recording; the last one restores every function. Returns whether operators were replaced until now."""
         try:
-            self.calls.stop(recording)
+            return self.calls.stop(recording)
         finally:
             with self._lock:
                 self._active -= 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from saccade.interpretation.recording.changes import NO_CHANGES, Changes, Interv
 from saccade.interpretation.recording.function_mode import RecordingMode
 from saccade.interpretation.recording.graphs import edge_softmax
 from saccade.interpretation.recording.heads import OF_MODULES, Heads, NumHeads
-from saccade.interpretation.recording.missing import Watch, warn
+from saccade.interpretation.recording.missing import Missing, Watch, warn
 from saccade.interpretation.recording.naming import Names
 from saccade.interpretation.recording.patches import patches
 from saccade.interpretation.recording.patterns import matches
@@ -48,6 +49,9 @@ NOT_FOLLOWED = ("transformers.generation.", "saccade.kernels.")
 Those of a generation choose tokens, and following them would slow down every function. Our own kernels serve attention
 that is recorded as a whole.
 """
+NO_LONGER_WATCHED = (
+    "an inference mode that was entered before the recording ended inside it, and softmaxes after that were not seen"
+)
 
 
 def record(
@@ -157,7 +161,7 @@ class Recorder:
         self._watch.stop()
         if self._optimiser is not None:
             self._optimiser.remove()
-        patches.stop(self)
+        watched = patches.stop(self)
         self._softmaxes.followed.clear()
         # They refer to the recording and to frames: the last reference to the trace should free what is kept.
         watch, paths, noted = self._watch, self._backlog.paths, lambda: self.trace.waiting
@@ -165,6 +169,8 @@ class Recorder:
         self.quick = None
         del self._mode, self._runs, self._optimiser, self._backlog, self._watch, self._outer
         missing = [] if error else watch.found(noted, paths, self.trace.left_out, self._softmaxes)
+        if not watched and error is None:
+            missing.append(Missing(self._names.whole, NO_LONGER_WATCHED))
         if error is None:
             self.trace.end(missing)
         self._retention.end(noted, missing)
@@ -172,6 +178,8 @@ class Recorder:
             self._changes.check_used()
         if missing:
             warn(missing, stacklevel=3)
+        if error is None and self._patterns and not paths and self.trace.left_out:
+            warnings.warn(self.trace.why_empty(), stacklevel=2)
 
     def change_at(self, frame: FrameType) -> Change | None:
         """The change of attention that is called in this frame, if there is one."""

@@ -12,19 +12,13 @@ from torch import Tensor
 
 from saccade.interpretation.recording.blocks import no_autocast, reduced
 from saccade.interpretation.recording.files import Folder
-from saccade.interpretation.recording.kept import Kept
+from saccade.interpretation.recording.kept import PARAMETERS, Kept
 from saccade.interpretation.recording.missing import Missing
 from saccade.interpretation.recording.recipes import Captured, Tensors
 from saccade.interpretation.recording.steps import is_step, settle
 from saccade.kernels.private_torch import version
 
 Reduction = str | tuple[str, int] | None
-
-PARAMETERS = (
-    *("weight", "bias", "query_weight", "key_weight", "query_bias", "key_bias"),
-    *("norm_weight", "norm_bias", "extra_key"),
-)
-"""Parts that change only when the model learns."""
 
 
 @dataclass
@@ -39,7 +33,7 @@ class Retention:
 
     Attributes:
         everything: whether nothing is left out or computed.
-        written: whether any tensor had been changed in place before it was kept, as parameters usually have.
+        written: whether any tensor is a parameter, or had been changed in place before it was kept.
     """
 
     heads: Sequence[int] | None = None
@@ -83,6 +77,7 @@ class Retention:
             kept.shape = shape
             return kept
         kept = Kept(recipe, tensors)
+        self.written = self.written or not PARAMETERS.isdisjoint(tensors)
         if kept.written:
             self.written = True
             if is_step(kept.recipe, kept.tensors):

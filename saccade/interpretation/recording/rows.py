@@ -88,6 +88,12 @@ def _weight_on(weights: Tensor | TopWeights, queries: list[int], keys: list[int]
     return float(found.abs().max()) if found.numel() else 0.0
 
 
+def check_whole(row: int) -> None:
+    """Raises unless a row is given by its number."""
+    if not isinstance(row, int):
+        raise TypeError(f"row must be a whole number, got {row!r}.")
+
+
 def _check_row(name: str, rows: int, row: int) -> int:
     if not -rows <= row < rows:
         raise ValueError(f"row={row}, but the batch of {name!r} has {rows} rows.")

@@ -97,8 +97,10 @@ class Subject:
         rows, inputs = call.shape[0], self._inputs_count
         if rows == inputs:
             return weights_of(call, self._source_row)
+        if rows == 1:  # one picture for several texts
+            return weights_of(call, 0)
         if self._generated is None or rows != len(self._generated):
-            raise LeftOutError(f"its batch has {rows} rows for {inputs} inputs")
+            raise LeftOutError(f"its batch has {rows} rows, and inputs has {inputs}")
         return weights_of(call, self._row)  # every sequence has its own copy of the input, as in Whisper
 
     def _written(self, path: str, calls: list[DrawableCall]) -> tuple[Tensor | TopWeights, list[int | None]]:
@@ -165,8 +167,8 @@ class Subject:
         wrong = next((n for n, each in enumerate(prompt) if n >= len(found) or found[n] != each), None)
         if wrong is not None:
             raise ValueError(
-                f"generated does not continue inputs: row {self._row} has {found[wrong : wrong + 1]} at place {wrong}, "
-                f"and row {self._source_row} of inputs has [{prompt[wrong]}]. Give those of one generate."
+                f"generated does not continue inputs: row {self._row} has {_at(found, wrong)} at position {wrong}, and "
+                f"row {self._source_row} of inputs has token {prompt[wrong]}. Give those of one generate."
             )
 
     def _prompt(self, start: int) -> list[int | None]:
@@ -244,6 +246,10 @@ class Subject:
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+
+def _at(tokens: Sequence[int | None], place: int) -> str:
+    return f"token {tokens[place]}" if place < len(tokens) else "nothing"
 
 
 def _reached(calls: list[DrawableCall]) -> int:

@@ -12,12 +12,11 @@ from torch import Tensor
 from saccade.interpretation.recording.backlog import Backlog
 from saccade.interpretation.recording.files import Folder, Noted, read_index
 from saccade.interpretation.recording.joining import Rows
-from saccade.interpretation.recording.kept import Kept
+from saccade.interpretation.recording.kept import PARAMETERS, Kept
 from saccade.interpretation.recording.missing import Missing
 from saccade.interpretation.recording.naming import ModelMemory
 from saccade.interpretation.recording.patterns import find_path, matches
 from saccade.interpretation.recording.recorded import Recorded, Step
-from saccade.interpretation.recording.retention import PARAMETERS
 from saccade.interpretation.recording.spare import large
 from saccade.interpretation.recording.tables import to_frame
 

@@ -111,7 +111,7 @@ def test_windows_of_a_picture_are_not_taken_for_the_picture(tmp_path):
     page = Page(tmp_path / "page.html")
     assert page.names == [whole]
     assert page.axes(whole)[1]["grid"] == [4, 4]
-    assert page.notes == [f"Not shown: {windowed}: its batch has 4 rows for 1 inputs."]
+    assert page.notes == [f"Not shown: {windowed}: its batch has 4 rows, and inputs has 1."]
 
 
 @pytest.mark.parametrize(
