@@ -26,6 +26,8 @@ READS = {
     "input_features": ("a recording", "a recording (--input speech.wav)"),
     "input_values": ("a recording", "a recording (--input speech.wav)"),
 }
+AFTER_ATTENTION = frozenset(("pooler", "classifier", "score", "qa_outputs", "cls", "visual_projection"))
+"""Modules that attention does not depend on, and that a folder may lack."""
 LONG, TOP = 2048, 16
 """For an input with more tokens than the first number, only the second number of weights is kept for each token."""
 
@@ -129,8 +131,34 @@ def load_model(transformers: Any, folder: Path) -> Any:
         if settings.get("auto_map"):
             raise ValueError(f"{folder} brings its own code ({named[0]}), which is not run: open it in Python.")
         kind = transformers.AutoModel
+    own = getattr(getattr(kind, "config_class", None), "model_type", None)
+    if own is not None and settings.get("model_type") not in (None, own):
+        raise ValueError(
+            f"{folder / CONFIG}: model_type is {settings['model_type']!r}, and that of {named[0]} {own!r}: "
+            "open it in Python."
+        )
+    options = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
     with _told(folder):
-        return kind.from_pretrained(str(folder), use_safetensors=True, **safely).eval()
+        model, about = kind.from_pretrained(str(folder), **safely, **options)
+    _check_weights(folder, about)
+    return model.eval()
+
+
+def _check_weights(folder: Path, about: dict[str, Any]) -> None:
+    """Raises if a weight that attention depends on is not in the files: it would be random."""
+    wrong = [f"{name} {tuple(found)} instead of {tuple(wanted)}" for name, found, wanted in about["mismatched_keys"]]
+    if wrong:
+        raise ValueError(f"{folder}: the weights do not fit {CONFIG}: {_first(wrong)}.")
+    missing = sorted(name for name in about["missing_keys"] if not AFTER_ATTENTION & set(name.split(".")))
+    if missing:
+        raise ValueError(
+            f"{folder}: the .safetensors files lack {_first(missing)}, which would be random. "
+            f"Do they belong to this {CONFIG}?"
+        )
+
+
+def _first(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _prepare(
@@ -152,6 +180,12 @@ def _prepare(
         tokenizer = _load(transformers.AutoTokenizer, folder, "tokenizer*", "its tokeniser", "*vocab*", "*.model")
     if texts:
         batch = tokenizer(texts, return_tensors="pt")
+        known = model.get_input_embeddings().num_embeddings
+        if int(batch["input_ids"].max()) >= known:
+            raise ValueError(
+                f"{folder}: the tokeniser has {len(tokenizer):,} tokens, but the model only {known:,}: "
+                "they do not belong together."
+            )
         if "token_type_ids" in batch and "token_type_ids" not in signature(model.forward).parameters:
             del batch["token_type_ids"]
     shown = batch

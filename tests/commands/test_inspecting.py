@@ -163,3 +163,42 @@ def test_missing_tokeniser(inspect, models, tmp_path):
     code, said = inspect(str(folder), "--input", "the cat")
     assert code == 2
     assert "has no files of its tokeniser" in said
+
+
+def test_weights_that_would_be_random(inspect, models, tmp_path):
+    safetensors = pytest.importorskip("safetensors.torch")
+    folder = tmp_path / "model"
+    shutil.copytree(models / "gpt2", folder)
+    file = folder / "model.safetensors"
+    whole = safetensors.load_file(file)
+    some = {name: each for name, each in whole.items() if "c_attn.weight" not in name}
+    safetensors.save_file(some, file, metadata={"format": "pt"})
+    code, said = inspect(str(folder), "--input", "the cat")
+    assert code == 2
+    assert "lack transformer.h.0.attn.c_attn.weight, transformer.h.1.attn.c_attn.weight, which would be random" in said
+    name = "transformer.h.1.mlp.c_fc.bias"
+    safetensors.save_file({**whole, name: torch.zeros(5)}, file, metadata={"format": "pt"})
+    code, said = inspect(str(folder), "--input", "the cat")
+    assert code == 2
+    assert f"the weights do not fit config.json: {name} (5,) instead of" in said
+
+
+def test_a_tokeniser_of_another_model(inspect, models, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(models / "gpt2", folder)
+    tokens = tokeniser()
+    tokens.add_tokens([f"word{number}" for number in range(999)])
+    tokens.save_pretrained(folder)
+    code, said = inspect(str(folder), "--input", "the word998")
+    assert code == 2
+    assert "they do not belong together" in said
+
+
+def test_a_class_of_another_model_type(inspect, models, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(models / "gpt2", folder)
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**settings, "model_type": "own"}))
+    code, said = inspect(str(folder), "--input", "the cat")
+    assert code == 2
+    assert "model_type is 'own', and that of GPT2LMHeadModel 'gpt2'" in said

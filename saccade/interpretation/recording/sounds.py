@@ -14,6 +14,8 @@ STEPS = (0.01, 0.02, 0.04, 0.08)
 """Seconds between two positions of the usual encoders."""
 WHISPER = 0.02
 """Seconds between two positions of Whisper, which always reads half a minute."""
+HALF_MINUTE = 1500
+"""Its positions."""
 FEATURE_STEP = 0.01
 """Seconds between two frames of the usual features."""
 
@@ -44,9 +46,15 @@ class Sounds:
         features = values.T if positions in strides[0] and positions not in strides[1] else values
         return SoundAxis.from_features(features, seconds=features.shape[1] * FEATURE_STEP, frames=positions)
 
+    def cut(self, row: int, positions: int) -> bool:
+        """Whether the model read only the beginning."""
+        samples = self._values[row]
+        return samples.dim() == 1 and covered(len(samples) / self._rate, positions) < len(samples) / self._rate
+
     def _of_samples(self, samples: Tensor, positions: int) -> SoundAxis:
         seconds = covered(len(samples) / self._rate, positions)
-        whole = F.pad(samples, (0, max(round(seconds * self._rate) - len(samples), 0)))
+        size = round(seconds * self._rate)
+        whole = F.pad(samples[:size], (0, max(size - len(samples), 0)))
         loudest = float(whole.abs().max())
         return SoundAxis.from_features(
             log_spectrogram(whole),
@@ -66,7 +74,12 @@ def is_sound(given: Any) -> bool:
 
 
 def covered(seconds: float, positions: int) -> float:
-    """How many seconds the positions cover: those of the recording, or more if the model pads it with silence."""
+    """How many seconds the positions cover: those of the recording, or more if the model pads it with silence.
+
+    Of longer recordings, Whisper reads the first half minute.
+    """
+    if positions == HALF_MINUTE:
+        return positions * WHISPER
     for step in STEPS:
         if abs(positions * step - seconds) <= 2 * step + 0.02:
             return seconds

@@ -216,6 +216,8 @@ class Subject:
             return self._text(length)
         if inputs.sounds is not None and not _has(lower, SEEN):
             axis = inputs.sounds.axis(row, length)
+            if inputs.sounds.cut(row, length):
+                self._note(f"The model reads {axis.seconds:g} seconds: the rest of the recording is not shown.")
         elif inputs.pictures is not None and "text" not in lower:
             axis = inputs.pictures.axis(row, length)
             if isinstance(axis, ImageAxis) and inputs.pictures.cut(row, axis.grid):
@@ -240,7 +242,8 @@ class Subject:
             words = [[new[place] for place in word if place in new] for word in whole.words or ()]
             pieces = axis.pieces if self._tokenizer is not None else [whole.pieces[place] for place in kept]
             special = [new[place] for place in whole.special if place in new]
-            axis = TextAxis(pieces=pieces, words=[word for word in words if word] or None, special=special)
+            words = [word for word in words if any(not pieces[place].isspace() for place in word)]
+            axis = TextAxis(pieces=pieces, words=words or None, special=special)
         return Shown(axis, kept)
 
     def _note(self, text: str) -> None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
+from saccade.data.tokenisers.byte_level import as_bytes
 from saccade.interpretation.explorer import TextAxis
 
-SPACES = "\u0120\u2581"
-"""The marks with which subword tokenisers write a space before a piece."""
+SPACE = "\u2581"
+"""The mark of a space before a piece."""
+GPT2_SPACE = "\u0120"
+"""A space, as byte-level tokenisers write it."""
+ONE_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+"""A token for one byte, as SentencePiece writes it."""
+MOST_BYTES = 8
+"""No letter is divided into so many tokens."""
 UNKNOWN = "\u2026"
 
 
@@ -17,9 +25,9 @@ def token_axis(ids: Sequence[int | None], tokenizer: Any = None) -> TextAxis:
     """The pieces of these tokens; the numbers themselves without a tokeniser. None stands for an unknown token."""
     if tokenizer is None:
         return TextAxis(pieces=[UNKNOWN if each is None else str(each) for each in ids])
-    pieces = [UNKNOWN if each is None else _piece(tokenizer, each) for each in ids]
     known = set(getattr(tokenizer, "all_special_ids", ()))
     special = [place for place, each in enumerate(ids) if each is None or each in known]
+    pieces = _pieces(ids, tokenizer, set(special))
     return TextAxis(pieces=pieces, words=_words(pieces, set(special)), special=special)
 
 
@@ -34,27 +42,56 @@ def text_tokenizer(tokenizer: Any) -> Any:
     return found
 
 
-def _piece(tokenizer: Any, number: int) -> str:
-    """The piece as text: byte-level tokenisers write letters beyond ASCII as strange ones."""
-    piece = tokenizer.convert_ids_to_tokens(number)
+def _pieces(ids: Sequence[int | None], tokenizer: Any, special: Set[int]) -> list[str]:
+    """Each token as text.
+
+    Byte-level tokenisers may divide a letter: all of it counts for its first token, and the others are empty.
+    """
+    byte_level = tokenizer.convert_tokens_to_ids(GPT2_SPACE) not in (None, getattr(tokenizer, "unk_token_id", None))
+    found = [""] * len(ids)
+    first, pending = 0, b""
+    for place, number in enumerate(ids):
+        if number is None or place in special:
+            found[place] = UNKNOWN if number is None else str(tokenizer.convert_ids_to_tokens(number))
+        else:
+            first = first if pending else place
+            pending += _as_bytes(tokenizer.convert_ids_to_tokens(number), number, byte_level)
+        last = place + 1 == len(ids) or ids[place + 1] is None or place + 1 in special
+        text = _decoded(pending, last or place - first >= MOST_BYTES)
+        if text:
+            found[first], pending = _marked(text), b""
+    return found
+
+
+def _as_bytes(piece: str | bytes | None, number: int, byte_level: bool) -> bytes:
     if piece is None:
-        return str(number)
+        return str(number).encode()
     if isinstance(piece, bytes):
-        piece = piece.decode("utf-8", "replace")
-    if piece.lstrip(SPACES).isascii():
-        return str(piece)
-    text = tokenizer.convert_tokens_to_string([piece])
-    if "\ufffd" in text or not text:
-        return str(piece)
-    if piece[0] in SPACES:
-        return str(piece[0] + text.lstrip(" "))
-    return str(text)
+        return piece
+    one = ONE_BYTE.fullmatch(piece)
+    if one:
+        return bytes.fromhex(one[1])
+    return as_bytes(piece) if byte_level else piece.encode()
+
+
+def _decoded(text: bytes, whole: bool) -> str:
+    """The text; nothing if it ends within a letter, unless this is the whole of it."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text.decode(errors="backslashreplace") if whole else ""
+
+
+def _marked(text: str) -> str:
+    """The text with the mark of a space at its beginning, unless it is nothing but spaces."""
+    bare = text.lstrip(f" {SPACE}")
+    return SPACE * (len(text) - len(bare)) + bare if bare else text.replace(SPACE, " ")
 
 
 def _words(pieces: Sequence[str], special: set[int]) -> list[list[int]] | None:
     """The pieces of each word, by the marks of the tokeniser; None if it makes none."""
     own = [piece for place, piece in enumerate(pieces) if place not in special]
-    prefixed = any(piece[:1] and piece[0] in SPACES for piece in own)
+    prefixed = any(piece.startswith(SPACE) for piece in own)
     continued = any(piece.startswith("##") for piece in own)
     if not prefixed and not continued:
         return None
@@ -64,13 +101,16 @@ def _words(pieces: Sequence[str], special: set[int]) -> list[list[int]] | None:
         if place in special:
             open_word = False
             continue
-        bare = piece.lstrip(SPACES).removeprefix("##")
+        bare = piece.lstrip(SPACE).removeprefix("##")
         if bare.isspace():  # a piece of its own that is no word
             open_word = False
             continue
-        begins = piece[:1] in SPACES if prefixed else not piece.startswith("##")
-        if not begins and open_word:
-            begins = _is_sign(bare) != _is_sign(pieces[place - 1].lstrip(SPACES).removeprefix("##"))
+        begins = piece.startswith(SPACE) if prefixed else not piece.startswith("##")
+        if not piece:  # the rest of a letter
+            begins = False
+        elif not begins and open_word:
+            before = next(each for each in reversed(pieces[:place]) if each)
+            begins = _is_sign(bare) != _is_sign(before.lstrip(SPACE).removeprefix("##"))
         if begins or not open_word:
             words.append([])
         words[-1].append(place)

@@ -108,3 +108,21 @@ def test_variables_that_change_later(kind):
     offsets = torch.arange(5)[:, None] - torch.arange(5.0)
     added = -bias.expand(5, 5) if kind in ("tensor", "written") else offsets
     torch.testing.assert_close(before, plain_weights(x, x, mask=added).float(), rtol=0, atol=1e-5)
+
+
+class Settings:
+    slope = 0.5
+
+
+def test_attributes_that_change_later():
+    def score(score, batch, head, query, key):
+        return (lambda distance: score - Settings.slope * distance)(query - key)
+
+    query, key, value = torch.randn(3, BATCH, HEADS, KEYS, DIM).unbind()
+    model = Flexible(flex.flex_attention)
+    with torch.no_grad(), saccade.record(model) as trace:
+        output = model(query, key, value, score_mod=score)
+    Settings.slope = 3.0
+    weights = trace["Flexible"].weights
+    Settings.slope = 0.5
+    torch.testing.assert_close(weights @ value, output, rtol=0, atol=1e-5)

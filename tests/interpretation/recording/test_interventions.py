@@ -5,7 +5,17 @@ import torch
 from torch import nn
 
 import saccade
-from saccade.interpretation.recording import ablate_head, compare, knock_out, patch, uniform, use_weights
+from saccade.interpretation.recording import (
+    Comparison,
+    Trace,
+    ablate_head,
+    compare,
+    knock_out,
+    patch,
+    record,
+    uniform,
+    use_weights,
+)
 from tests.interpretation.recording.models import Eager, Layer
 
 
@@ -101,3 +111,24 @@ def test_weights_of_another_trace(kind) -> None:
     assert list(patch(trace)) == trace.paths
     with pytest.raises(ValueError, match=r"keep='layers\.7' matches none of layers\.0, layers\.1"):
         patch(trace, "layers.7")
+
+
+def test_bad_arguments() -> None:
+    model = nn.MultiheadAttention(12, 4)
+    with pytest.raises(ValueError, match=r"one or more heads: ablate_head\(3\)"):
+        ablate_head()
+    with pytest.raises(TypeError, match=r"a list of positions: knock_out\(\[3\]\)"):
+        knock_out(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"change\['\*'\] must be a function of .* but uniform takes other arguments"):
+        record(model, change={"*": uniform})
+    with pytest.raises(TypeError, match="a function that runs the model, such as lambda"):
+        compare(model, torch.ones(2), {"*": uniform()})  # type: ignore[arg-type]
+    x = torch.randn(5, 2, 12)
+    with pytest.raises(ValueError, match="that are not finite"), record(model, change={"*": lambda w, m, s: w / 0}):
+        model(x, x, x)
+
+
+def test_whole_numbers_are_compared() -> None:
+    found = Comparison(torch.tensor([1, 2, 3, 4]), torch.tensor([1, 2, 5, 4]), Trace())
+    assert found.differences == {"output": 0.25}
+    assert repr(found) == "Comparison({'output': 0.25})"

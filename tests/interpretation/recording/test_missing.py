@@ -1,5 +1,6 @@
 """Attention that names do not lead to is seen; what cannot be seen is told."""
 
+import contextlib
 import copy
 import functools
 import warnings
@@ -557,3 +558,45 @@ def test_first_and_last_layers_are_watched_themselves():
         for layer, way in zip(model, each.split(), strict=True):
             layer.attention.way = way
         assert _missed(model, x) == wanted
+
+
+class OwnAttention(nn.MultiheadAttention):
+    """What users call a class of their own."""
+
+
+def test_fused_layers_with_attention_of_ones_own(monkeypatch):
+    layer = nn.TransformerEncoderLayer(12, 4, 16, batch_first=True)
+    layer.self_attn = OwnAttention(12, 4, batch_first=True)
+    model, x = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval(), torch.randn(2, 5, 12)
+    fused = []
+    original = torch._transformer_encoder_layer_fwd
+    monkeypatch.setattr(torch, "_transformer_encoder_layer_fwd", lambda *args: fused.append(1) or original(*args))
+    with torch.no_grad():
+        expected = model(x)
+        with saccade.record(model) as trace:
+            assert torch.equal(model(x), expected)
+    assert len(fused) == 4
+    assert list(trace) == ["layers.0.self_attn", "layers.1.self_attn"]
+
+
+def test_an_inference_mode_that_ends_inside():
+    class Eager(nn.Module):
+        def forward(self, x):
+            return torch.softmax(x @ x.mT, -1) @ x
+
+    model, x = Eager(), torch.randn(2, 5, 12)
+
+    def leave_early():
+        stack = contextlib.ExitStack()
+        stack.enter_context(torch.inference_mode())
+        with saccade.record(model) as trace:
+            stack.close()
+            model(x)
+        return trace
+
+    with pytest.warns(UserWarning, match="an inference mode that was entered before"):
+        trace = leave_early()
+    assert len(trace) == 0
+    with saccade.record(model) as trace:
+        model(x)
+    assert len(trace) == 1

@@ -138,3 +138,24 @@ def test_transformer():
         ("decoder.layers.1.multihead_attn", "cross"),
     ]
     assert trace["decoder.layers.1.multihead_attn"].shape == (BATCH, HEADS, LENGTH, KEYS)
+
+
+def test_unchanged_weights_leave_dropout_as_it_is():
+    layer, x = nn.MultiheadAttention(DIM, HEADS, dropout=0.5, batch_first=True), torch.randn(BATCH, LENGTH, DIM)
+    torch.manual_seed(5)
+    expected = layer(x, x, x)
+    torch.manual_seed(5)
+    with saccade.record(layer, change={"*": lambda weights, mask, steps: weights}):
+        found = layer(x, x, x)
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+
+
+def test_parameters_that_an_optimiser_changes_for_the_first_time():
+    layer, x = nn.MultiheadAttention(DIM, HEADS, batch_first=True), torch.randn(BATCH, LENGTH, DIM)
+    layer.load_state_dict({name: each.clone() for name, each in layer.state_dict().items()}, assign=True)
+    optimiser = torch.optim.SGD(layer.parameters(), lr=1.0)
+    with saccade.record(layer) as trace:
+        output, expected = layer(x, x, x, average_attn_weights=False)
+        output.square().sum().backward()
+        optimiser.step()
+    torch.testing.assert_close(trace["MultiheadAttention"].weights, expected, rtol=0, atol=1e-6)

@@ -86,3 +86,16 @@ def test_long_inputs_are_computed_in_blocks(monkeypatch):
     with saccade.record(layer) as trace:
         layer(x, is_causal=True)
     torch.testing.assert_close(trace["Layer"].weights, layer.weights(x, causal=True).float(), rtol=0, atol=1e-6)
+
+
+def test_a_scale_that_changes_later():
+    scale, x = torch.tensor(0.5), torch.randn(2, 3, 5, 8)
+
+    class Scaled(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.scaled_dot_product_attention(x, x, x, scale=scale)
+
+    with torch.no_grad(), saccade.record(model := Scaled()) as trace:
+        model(x)
+    scale.fill_(3.0)
+    torch.testing.assert_close(trace["Scaled"].weights, torch.softmax(x @ x.mT * 0.5, -1))

@@ -71,3 +71,17 @@ def test_searches_are_runs():
         trace.joined("decoder.attention")
     first, second = (trace.joined("decoder.attention", run=run) for run in (0, 1))
     assert torch.equal(first, second)
+
+
+def evaluate(model, texts):
+    for text in texts:
+        model.generate(text)
+
+
+def test_a_function_that_runs_the_model_is_no_run(x):
+    model = Writer()
+    with saccade.record(model) as trace:
+        evaluate(model, [x, x[:1, :3]])
+    assert len(trace.runs) == 2
+    with pytest.raises(ValueError, match="come from 2 runs"):
+        trace.joined("layer")

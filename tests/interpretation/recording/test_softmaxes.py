@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import saccade
+from saccade.interpretation.recording import ablate_head
 from tests.interpretation.recording.models import Eager, Stack
 
 
@@ -60,3 +61,101 @@ def test_values_on_the_left():
         output = model(query, key, value)
     assert trace["Transposed"].shape == (2, 1, 3, 7)
     torch.testing.assert_close(trace["Transposed"].weights[:, 0] @ value.transpose(1, 2), output.transpose(1, 2))
+
+
+class Calling(nn.Module):
+    """Calls a function as a module."""
+
+    def __init__(self, function, *parts):
+        super().__init__()
+        self.function, self.parts = function, nn.ModuleList(parts)
+
+    def forward(self, x):
+        return self.function(self, x)
+
+
+def test_weights_that_another_module_uses_again():
+    first = Calling(lambda self, x: ((w := torch.softmax(x @ x.mT, -1)) @ x, w))
+    second = Calling(lambda self, given: given[1] @ given[0])
+    model, x = nn.Sequential(first, second), torch.randn(2, 7, 12)
+    with saccade.record(model) as trace:
+        output = model(x)
+    assert list(trace) == ["0", "1"]
+    assert torch.equal(trace["0"].weights, trace["1"].weights)
+    with saccade.record(model, change={"1": ablate_head(0)}) as trace:
+        changed = model(x)
+    assert (changed == 0).all()
+    assert not (output == 0).any()
+    assert (trace["0"].weights > 0).all()
+    assert (trace["1"].weights == 0).all()
+
+
+def in_parts(self, x):
+    weights = torch.softmax(x @ x.mT, -1)
+    return weights[..., :3] @ x[:, :3] + weights[..., 3:] @ x[:, 3:]
+
+
+def test_weights_that_are_used_in_parts():
+    model, x = Calling(in_parts), torch.randn(2, 7, 12)
+    with (
+        pytest.warns(UserWarning, match="multiplies the weights of some keys at a time"),
+        saccade.record(model) as trace,
+    ):
+        model(x)
+    assert [each.path for each in trace.missing] == ["Calling"]
+    with pytest.raises(NotImplementedError), saccade.record(model, change={"*": ablate_head(0)}):
+        model(x)
+
+
+def test_two_products_with_changed_weights():
+    model = Calling(lambda self, x: ((w := torch.softmax(x @ x.mT, -1)) @ x, w @ x.exp()))
+    with saccade.record(model, change={"*": ablate_head(0)}):
+        assert all((each == 0).all() for each in model(torch.randn(2, 7, 12)))
+    scaled = Calling(lambda self, x: ((w := torch.softmax(x @ x.mT, -1)) @ x, (w * 2) @ x))
+    with pytest.raises(NotImplementedError), saccade.record(scaled, change={"*": ablate_head(0)}):
+        scaled(torch.randn(2, 7, 12))
+
+
+@pytest.mark.parametrize("name", ["module", "function"])
+def test_dropout_in_place_comes_after_the_weights(name):
+    drop = nn.Dropout(0.5, inplace=True) if name == "module" else lambda w: F.dropout(w, 0.5, True, True)
+    model, x = Calling(lambda self, x: drop(torch.softmax(x @ x.mT, -1)) @ x), torch.randn(2, 7, 12)
+    with saccade.record(model) as trace:
+        model(x)
+    torch.testing.assert_close(trace["Calling"].weights[:, 0], torch.softmax(x @ x.mT, -1))
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        lambda w, x: torch.linalg.matmul(w.detach(), x),
+        lambda w, x: F.linear(w[0], x[0].mT),
+        lambda w, x: w.clamp(min=0).view_as(w) @ x,
+        lambda w, x: w.swapdims(1, 2).moveaxis(1, 2) @ x,
+        lambda w, x: w.narrow(1, 0, 7).tril() @ x,
+    ],
+)
+def test_more_spellings(spelling):
+    model = Calling(lambda self, x: spelling(torch.softmax(x @ x.mT, -1), x))
+    with saccade.record(model) as trace:
+        model(torch.randn(1, 7, 12))
+    assert len(trace) == 1
+    assert trace["Calling"].shape[2:] == (7, 7)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        lambda w: torch.cat([w[..., :3], w[..., 3:]], -1),
+        lambda w: w.flip(-1).flip(-1),
+        lambda w: torch.empty_like(w).copy_(w),
+        lambda w: w.repeat_interleave(1, -1),
+    ],
+)
+def test_rearranged_weights_are_reported(spelling):
+    whole = Calling(lambda self, x: spelling(torch.softmax(x @ x.mT, -1)) @ x)
+    model = nn.Sequential(whole, Eager("functional"))
+    for each, path in ((model, "0"), (whole, "Calling")):
+        with pytest.warns(UserWarning, match="which is not followed"), saccade.record(each) as trace:
+            each(torch.randn(2, 7, 12))
+        assert [missing.path for missing in trace.missing] == [path]
