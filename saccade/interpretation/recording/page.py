@@ -109,6 +109,7 @@ def _of_subject(
             maps += subject.maps(path, by_path[path])
         except LeftOutError as reason:
             why.setdefault(str(reason), []).append(path)
+    subject.check_inputs()
     left_out = [f"Not shown: {_listed(paths)}: {reason}." for reason, paths in why.items()]
     if not maps:
         raise ValueError(f"Nothing to show. {' '.join(left_out)}")

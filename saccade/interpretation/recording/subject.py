@@ -19,6 +19,8 @@ BEAMS = (
     "is taken from the row of its hypothesis."
 )
 
+LONG_SOUNDS = " Whisper writes about long recordings in several windows: record one window at a time."
+
 
 class Subject:
     """One row of a batch: the model's input and output.
@@ -54,6 +56,13 @@ class Subject:
         # Every input has equally many sequences, one after another.
         self._source_row = self._row // max(count // max(self._inputs_count, 1), 1)
         self.notes: list[str] = []
+        self._fits = False  # whether any module reads these inputs
+        self._misfit = ""
+
+    def check_inputs(self) -> None:
+        """Raises if no module of an encoder reads as many tokens as were given: they are those of another run."""
+        if self._two_sided and self._misfit and not self._fits:
+            raise ValueError(f"inputs do not fit the recording: {self._misfit}. Give those of this run.")
 
     def maps(self, path: str, calls: list[DrawableCall]) -> list[Map]:
         """The maps of one module; `LeftOutError` says why there are none."""
@@ -159,6 +168,7 @@ class Subject:
         raise ValueError(
             f"generated has {length} tokens a row, but the calls of {path!r} fit {read + 1} (a prompt of {start} and "
             f"{read + 1 - start} more), or {read + 1 - start} without the prompt: give what this generate returned."
+            + (LONG_SOUNDS if self._inputs.sounds is not None else "")
         )
 
     def _check_prompt(self, found: list[int | None]) -> None:
@@ -227,10 +237,15 @@ class Subject:
                 )
         if axis is None:
             given = "none are given" if inputs.ids is None else f"{inputs.ids.shape[1]} are given"
-            raise LeftOutError(f"it has {length} tokens of the input, but {given}")
+            reason = f"it has {length} tokens of the input, but {given}"
+            if inputs.ids is not None:
+                self._misfit = self._misfit or f"{path}: {reason}"
+            raise LeftOutError(reason)
+        self._fits = True
         return Shown(axis, list(range(length)))
 
     def _text(self, length: int) -> Shown:
+        self._fits = True
         row, inputs = self._source_row, self._inputs
         assert inputs.ids is not None
         kept = list(range(length)) if inputs.mask is None else inputs.mask[row].nonzero().flatten().tolist()

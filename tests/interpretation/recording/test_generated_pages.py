@@ -317,3 +317,12 @@ def test_what_was_not_recorded_is_on_the_page(tmp_path):
     trace.explore(tmp_path / "page.html")
     (note,) = Page(tmp_path / "page.html").notes
     assert note.startswith("Not recorded: 1: HiddenAttention ran")
+
+
+def test_inputs_of_another_run(tmp_path):
+    model, batch = t5(), tokeniser()(TEXTS, return_tensors="pt", padding=True)
+    with saccade.record(model) as trace:
+        output = model.generate(**batch, max_new_tokens=4, min_new_tokens=4, do_sample=False)
+    with pytest.raises(ValueError, match=r"inputs do not fit the recording: encoder.* but 3 are given"):
+        trace.explore(tmp_path / "page.html", inputs=batch["input_ids"][:, :3], generated=output)
+    assert not (tmp_path / "page.html").exists()
