@@ -9,6 +9,8 @@ import type { Scene } from "../views/view";
 import { framesInFocus, LABEL, sideSigns, soundOf, type Layout } from "./layout";
 import type { Tiles } from "./tiles";
 
+const SLANT = Math.PI / 3;
+
 export function paint(
   context: CanvasRenderingContext2D,
   scene: Scene,
@@ -95,7 +97,7 @@ export function paint(
   });
   const sound = soundOf(scene);
   if (sound) paintSound(context, scene, sound, layout, scroll.x, spectrogram, place?.col ?? null);
-  else paintSides(context, scene, layout);
+  paintSides(context, scene, layout);
 }
 
 /** The time axis and the spectrogram, on the columns of the map. */
@@ -182,14 +184,14 @@ function paintLabels(
   const lastCol = Math.min(cols.length, Math.ceil((scroll.x + room.width - left) / wide));
   for (let j = firstCol; j < lastCol; j++) {
     const isPinned = pinnedSide === "key" && pinned === j;
-    if (!shown(j, place?.col, isPinned, each(wide))) continue;
+    if (!shown(j, place?.col, isPinned, each(slanted ? wide * Math.sin(SLANT) : wide))) continue;
     style(cols[j]!, place?.col === j, isPinned);
     const x = left + (j + 0.5) * wide - scroll.x;
     if (x < left - 1) continue;
     context.save();
     context.translate(x, top - 7);
     if (slanted) {
-      context.rotate(-Math.PI / 3);
+      context.rotate(-SLANT);
       context.textAlign = "left";
       context.fillText(shortened(visible(cols[j]!.label), 120), 0, 0);
     } else {
