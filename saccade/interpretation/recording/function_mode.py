@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from saccade.interpretation.recording.effects import EFFECT_OF, Effect
 from saccade.interpretation.recording.recipes import Captured, Change
-from saccade.interpretation.recording.softmaxes import EFFECT_OF, Effect, Softmaxes
+from saccade.interpretation.recording.softmaxes import Softmaxes
 from saccade.kernels.private_torch import function_modes, set_function_modes
 
 

@@ -1,11 +1,14 @@
-"""Which axes of a product's factor are heads, queries and keys."""
+"""Which axes of a product's factor are heads, queries and keys, and what its other factor is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
+
+from saccade.interpretation.recording.effects import PERMUTATIONS
 
 LEFT = {"baddbmm": 1, "addmm": 1, "addbmm": 1}
 """Where functions have their left factor, if it is not their first argument."""
@@ -37,6 +40,34 @@ def in_usual_order(name: str, args: Sequence[Any], factor: Tensor, *, known: boo
         return axes == list(range(factor.dim()))
     first = LEFT.get(name, 0)
     return known or len(args) <= first or args[first] is factor
+
+
+def permuted(name: str, args: Sequence[Any], kwargs: dict[str, Any], factor: Tensor, weights: Tensor) -> Tensor | None:
+    """The weights with other axes in front of the keys; None if a function does something else."""
+    if name not in PERMUTATIONS or not args or args[0] is not factor or weights.shape != factor.shape:
+        return None
+    permute = getattr(Tensor, name)
+    axes = permute(torch.empty(tuple(range(2, 2 + weights.dim())), device="meta"), *args[1:], **kwargs).shape
+    return permute(weights, *args[1:], **kwargs) if axes[-1] == 1 + weights.dim() else None
+
+
+def values_of(weights: Tensor, others: list[Tensor]) -> Tensor | None:
+    """What weights are multiplied by, with keys as its second last axis."""
+    return next((each.detach() for each in others if each.dim() > 2 and each.shape[-2] == weights.shape[-1]), None)
+
+
+def mixes_heads(weights: Tensor, factor: Tensor, others: list[Tensor], result: Tensor) -> bool:
+    """Whether a product is that of heads with a small matrix (talking heads), and not that of weights with values."""
+    if weights.dim() != 4 or factor.dim() != 4 or result.dim() != 4 or not others:
+        return False
+    batch, heads, queries, keys = weights.shape
+    small = others[0].dim() == 2 or tuple(others[0].shape[2:]) == (1, 1)  # a matrix, or a 1 x 1 convolution
+    if not small or heads not in others[0].shape[:2]:
+        return False
+    before, after = tuple(factor.shape), tuple(result.shape)
+    first = before == (batch, heads, queries, keys) and (after[0], *after[2:]) == (batch, queries, keys)
+    last = before == (batch, queries, keys, heads) and after[:3] == before[:3]
+    return first or last
 
 
 def _axes(args: Sequence[Any], factor: Tensor) -> list[int] | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum, auto
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from saccade.interpretation.recording.products import arranged, in_usual_order
+from saccade.interpretation.recording.effects import DROPOUTS, Effect
+from saccade.interpretation.recording.products import arranged, in_usual_order, mixes_heads, permuted, values_of
 from saccade.interpretation.recording.recipes import Captured, Change, Given
 
 REARRANGED = (
@@ -19,48 +19,6 @@ REARRANGED = (
     "so they cannot be changed: call model.eval(), or use an sdpa implementation of the model."
 )
 """Why an intervention is rejected."""
-
-
-class Effect(Enum):
-    """What a function does to attention weights."""
-
-    SAME = auto()  # makes other weights of the same meaning: masked, cast, sliced
-    TIMES = auto()  # the same, or values multiplied by weights that are summed afterwards
-    KEPT = auto()  # drops some out, or views them differently
-    MIXED = auto()  # may mix heads
-    PLACED = auto()  # puts them among others, which are zero or weights too
-    PRODUCT = auto()
-    SUM = auto()
-    LOST = auto()  # rearranges them so that it is no longer known which key a weight belongs to
-
-
-EFFECTS = {
-    Effect.SAME: (
-        *("to", "type", "type_as", "float", "half", "bfloat16", "double", "clone", "contiguous", "nan_to_num"),
-        *("detach", "clamp", "clip", "clamp_min", "clamp_max", "pow", "__pow__", "normalize", "tril", "triu", "narrow"),
-        *("masked_fill", "where", "div", "__truediv__", "__getitem__"),
-        *("sub", "__sub__", "add", "__add__", "masked_fill_", "mul_", "div_"),
-    ),
-    Effect.TIMES: ("mul", "multiply", "__mul__", "__rmul__"),
-    Effect.KEPT: (
-        *("dropout", "alpha_dropout", "feature_dropout", "dropout_", "transpose", "permute", "view", "reshape"),
-        *("unsqueeze", "squeeze", "expand", "flatten", "unflatten", "mT", "T", "repeat", "view_as", "expand_as"),
-        *("movedim", "moveaxis", "swapaxes", "swapdims"),
-    ),
-    Effect.MIXED: ("linear", "conv2d"),
-    Effect.PLACED: ("scatter", "scatter_", "scatter_add", "scatter_add_"),
-    Effect.PRODUCT: (
-        *("matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "einsum", "tensordot"),
-        *("baddbmm", "addmm", "addbmm", "linalg_matmul", "linalg_multi_dot", "mv", "inner"),
-    ),
-    Effect.SUM: ("sum",),
-    Effect.LOST: (
-        *("pad", "as_strided", "unfold", "roll", "chunk", "split", "unbind", "index_select", "cat", "stack", "flip"),
-        *("repeat_interleave", "copy_", "__setitem__"),
-    ),
-}
-DROPOUTS = frozenset(("dropout", "alpha_dropout", "feature_dropout", "dropout_"))
-EFFECT_OF = {name: effect for effect, names in EFFECTS.items() for name in names}
 
 
 @dataclass(eq=False)
@@ -177,7 +135,7 @@ class Softmaxes:
             return None
         others = [each for each in _tensors((*args, *kwargs.values())) if each is not factor]
         if effect in (Effect.PRODUCT, Effect.MIXED):
-            if _mixes_heads(candidate, factor, others, result):
+            if mixes_heads(candidate.weights, factor, others, result):
                 self._follow(result, _Candidate(result.detach(), candidate.used, mixed=True))
                 return None
             by_linear = name == "linear" and len(args) > 1 and args[0] is factor and type(args[1]) is Tensor
@@ -192,7 +150,11 @@ class Softmaxes:
         if effect is Effect.TIMES and factor.shape[-1] == 1 < result.shape[-1] and factor.shape[-2:-1] == (keys,):
             self._follow(result, _Candidate(candidate.weights, candidate.used, summed=result.dim() - 2))
         elif candidate.summed is None:
-            self._follow(result, self._derived(candidate, effect, result))
+            reordered = permuted(name, args, kwargs, factor, candidate.weights)
+            if reordered is None:
+                self._follow(result, self._derived(candidate, effect, result))
+            else:
+                self._follow(result, replace(candidate, weights=reordered, changed={}))
         return None
 
     def _product(
@@ -212,7 +174,7 @@ class Softmaxes:
             return None
         own = candidate.own(path)
         weights = arranged(name, args, factor, own, known=not candidate.mixed)
-        values = _values(weights, others)
+        values = values_of(weights, others)
         if weights.dim() == 2:  # without a batch, or one query for each row
             pooled = any(each.dim() > 2 for each in others)
             if not pooled and not any(weights.shape[1] in each.shape for each in others):
@@ -266,7 +228,7 @@ class Softmaxes:
             if path in candidate.used or not in_usual_order(name, args, factor, known=not candidate.mixed):
                 raise NotImplementedError(REARRANGED)
             others = [each for each in _tensors((*args, *kwargs.values())) if each is not factor]
-            candidate.changed[path] = self._change(candidate, factor, change, _values(candidate.weights, others))
+            candidate.changed[path] = self._change(candidate, factor, change, values_of(candidate.weights, others))
         changed = candidate.changed[path]
         if changed is None:
             return args, kwargs
@@ -325,26 +287,6 @@ class Softmaxes:
                     yield value, entry[1]
             elif isinstance(value, list | tuple):
                 yield from self._found(value)
-
-
-def _values(weights: Tensor, others: list[Tensor]) -> Tensor | None:
-    """What weights are multiplied by, with keys as its second last axis."""
-    return next((each.detach() for each in others if each.dim() > 2 and each.shape[-2] == weights.shape[-1]), None)
-
-
-def _mixes_heads(candidate: _Candidate, factor: Tensor, others: list[Tensor], result: Tensor) -> bool:
-    """Whether a product is that of heads with a small matrix (talking heads), and not that of weights with values."""
-    weights = candidate.weights
-    if weights.dim() != 4 or factor.dim() != 4 or result.dim() != 4 or not others:
-        return False
-    batch, heads, queries, keys = weights.shape
-    small = others[0].dim() == 2 or tuple(others[0].shape[2:]) == (1, 1)  # a matrix, or a 1 x 1 convolution
-    if not small or heads not in others[0].shape[:2]:
-        return False
-    before, after = tuple(factor.shape), tuple(result.shape)
-    first = before == (batch, heads, queries, keys) and (after[0], *after[2:]) == (batch, queries, keys)
-    last = before == (batch, queries, keys, heads) and after[:3] == before[:3]
-    return first or last
 
 
 def _tensors(values: Sequence[Any]) -> Iterator[Tensor]:

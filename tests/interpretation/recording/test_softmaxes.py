@@ -159,3 +159,20 @@ def test_rearranged_weights_are_reported(spelling):
         with pytest.warns(UserWarning, match="which is not followed"), saccade.record(each) as trace:
             each(torch.randn(2, 7, 12))
         assert [missing.path for missing in trace.missing] == [path]
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda w, v: w.transpose(1, 2) @ v,
+        lambda w, v: torch.permute(F.dropout(w, 0.5), (0, 2, 1, 3)) @ v,
+        lambda w, v: F.dropout(w.movedim(2, 1), 0.5) @ v,
+    ],
+)
+def test_heads_behind_queries(forward):
+    x = torch.randn(2, 7, 3, 4)
+    model = Calling(lambda self, x: forward(torch.einsum("bqhd,bkhd->bqhk", x, x).softmax(-1), x.transpose(1, 2)))
+    with saccade.record(model) as trace:
+        model(x)
+    expected = torch.einsum("bqhd,bkhd->bhqk", x, x).softmax(-1)
+    torch.testing.assert_close(trace["Calling"].weights, expected)
