@@ -30,6 +30,13 @@ FORMAT = 1
 FILE = re.compile(r"\d{6,9}\.safetensors")
 RECIPES: dict[str, type[Recipe]] = {each.__name__: each for each in (ScaledDot, Given, Top, Edges, Projected, Part)}
 """Recipes that only need tensors and numbers; for others, the weights are written."""
+NEEDED: dict[str, set[str]] = {
+    **dict.fromkeys(("ScaledDot", "Projected"), {"query", "key"}),
+    **dict.fromkeys(("Given", "Part"), {"weights"}),
+    "Top": {"values", "places"},
+    "Edges": {"sources", "targets", "weights"},
+}
+"""The tensors without which they compute nothing."""
 
 Noted = list[tuple[str, Kept]]
 
@@ -125,10 +132,14 @@ def read_index(folder: Path) -> tuple[Noted, list[Missing]]:
                 headers[file] = set(read_header(file))
             if part not in headers[file]:
                 raise ArtifactError(f"{file} is damaged: {part} of calls[{number}] of {INDEX} is not in it.")
-        kept = Kept(_recipe(call.inner("recipe")), {})
+        recipe = _recipe(call.inner("recipe"))
+        lacking = NEEDED[type(recipe).__name__] - files.keys()
+        if lacking:
+            raise call.wrong("files", f"lacks {' and '.join(sorted(lacking))}")
+        kept = Kept(recipe, {})
         kept.spill(files)
         kept.run = call.take("run", int, least=0)
-        query = call.take("query", int, type(None))
+        query = call.take("query", int, type(None), least=0)
         kept.positions = Positions(call.take("key", int, least=0), query)
         noted.append((call.take("path", str), kept))
     return noted, missing

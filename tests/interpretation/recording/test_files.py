@@ -110,8 +110,11 @@ def test_layers_that_share_a_mask_share_its_file(x, tmp_path):
         {"recipe": {"kind": "Flex"}},
         {"recipe": {"kind": "ScaledDot", "scale": "1", "causal": False}},
         {"recipe": {"kind": "ScaledDot", "scale": None, "causal": False, "more": 1}},
+        {"recipe": {"kind": "Given"}},
+        {"files": {}},
         {"run": -1},
         {"query": "0"},
+        {"query": -1},
     ],
 )
 def test_damaged_folders_are_refused(x, tmp_path, change):
