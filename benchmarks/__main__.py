@@ -20,7 +20,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=benchmarks.__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"by default, all of: {', '.join(names)}")
     parser.add_argument("--json", type=Path, default=Path("build/benchmarks.json"), help="where to write the table")
-    parser.add_argument("--repeats", type=int, default=15, help="timings per side, of which the median is used")
+    parser.add_argument("--repeats", type=int, default=15, help="pairs of timings, whose median ratio is used")
     parser.add_argument("--strict", action="store_true", help="fail if a required ratio is missed")
     arguments = parser.parse_args()
     for name in arguments.names:

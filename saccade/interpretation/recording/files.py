@@ -30,9 +30,11 @@ FORMAT = 1
 FILE = re.compile(r"\d{6,9}\.safetensors")
 RECIPES: dict[str, type[Recipe]] = {each.__name__: each for each in (ScaledDot, Given, Top, Edges, Projected, Part)}
 """Recipes that only need tensors and numbers; for others, the weights are written."""
-NEEDED: dict[str, set[str]] = {
-    **dict.fromkeys(("ScaledDot", "Projected"), {"query", "key"}),
-    **dict.fromkeys(("Given", "Part"), {"weights"}),
+NEEDED = {
+    "ScaledDot": {"query", "key"},
+    "Projected": {"query", "key"},
+    "Given": {"weights"},
+    "Part": {"weights"},
     "Top": {"values", "places"},
     "Edges": {"sources", "targets", "weights"},
 }
