@@ -53,6 +53,7 @@ class Calls:
     def __init__(self) -> None:
         self.thread = Thread()
         self._operators = False  # whether they are replaced
+        self._lists: dict[int, list[Recording]] = {}  # of the thread of each recording
 
     def start(self, recording: Recording) -> None:
         """Notifies a recording of this thread's calls, of functions that are replaced and of operators."""
@@ -63,13 +64,17 @@ class Calls:
         if not thread.recordings:
             set_watching(True)
         thread.recordings.append(recording)
-        thread.changing = thread.changing or recording.changes
+        self._lists[id(recording)] = thread.recordings
+        thread.changing = any(each.changes for each in thread.recordings)
 
     def stop(self, recording: Recording) -> bool:
         """Ends the notifications of a recording; returns whether operators were replaced until now."""
         thread = self.thread
+        recordings = self._lists.pop(id(recording))
+        recordings.remove(recording)
+        if recordings is not thread.recordings:
+            raise RuntimeError("A recording must end in the thread in which it started; it has ended now.")
         watched = is_watching()
-        thread.recordings.remove(recording)
         if not thread.recordings:
             set_watching(False)
         if thread.changing:

@@ -542,3 +542,26 @@ class Replaceable(torch.nn.Module):
     def forward(self, x):
         attends = isinstance(self.function, functools.partial) and self.function.func is not print
         return self.function(x, x, x) if attends else x
+
+
+def test_a_recording_that_ends_in_another_thread(x):
+    model = Stack()
+    recording = saccade.record(model)
+    trace = recording.__enter__()
+    errors = []
+
+    def leave():
+        with pytest.raises(RuntimeError, match="must end in the thread in which it started"):
+            recording.__exit__(None, None, None)
+        errors.append(True)
+
+    thread = threading.Thread(target=leave)
+    thread.start()
+    thread.join()
+    assert errors == [True]
+    with torch.no_grad():
+        model(x)
+    assert len(trace) == 0
+    with torch.no_grad(), saccade.record(model) as again:
+        model(x)
+    assert len(again) == 3
