@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ READS = {
     "input_features": ("a recording", "a recording (--input speech.wav)"),
     "input_values": ("a recording", "a recording (--input speech.wav)"),
 }
-AFTER_ATTENTION = frozenset(("pooler", "classifier", "score", "qa_outputs", "cls", "visual_projection"))
+AFTER_ATTENTION = re.compile(r"pooler|classifier|score|outputs|cls|head|predict|projection")
 """Modules that attention does not depend on, and that a folder may lack."""
 LONG, TOP = 2048, 16
 """For an input with more tokens than the first number, only the second number of weights is kept for each token."""
@@ -149,12 +150,21 @@ def _check_weights(folder: Path, about: dict[str, Any]) -> None:
     wrong = [f"{name} {tuple(found)} instead of {tuple(wanted)}" for name, found, wanted in about["mismatched_keys"]]
     if wrong:
         raise ValueError(f"{folder}: the weights do not fit {CONFIG}: {_first(wrong)}.")
-    missing = sorted(name for name in about["missing_keys"] if not AFTER_ATTENTION & set(name.split(".")))
+    missing = sorted(filter(_matters, about["missing_keys"]))
     if missing:
         raise ValueError(
             f"{folder}: the .safetensors files lack {_first(missing)}, which would be random. "
             f"Do they belong to this {CONFIG}?"
         )
+
+
+def _matters(name: str) -> bool:
+    """Whether attention depends on a weight: it is in a numbered layer, or the embedding of the tokens."""
+    parts = name.split(".")
+    numbers = [place for place, part in enumerate(parts) if part.isdecimal()]
+    before = parts[: numbers[0]] if numbers else []
+    embedding = parts[-1] == "weight" and parts[-2:-1] in (["wte"], ["shared"], ["embed_tokens"], ["word_embeddings"])
+    return (bool(numbers) and not any(map(AFTER_ATTENTION.search, before))) or embedding
 
 
 def _first(names: list[str]) -> str:
@@ -180,8 +190,8 @@ def _prepare(
         tokenizer = _load(transformers.AutoTokenizer, folder, "tokenizer*", "its tokeniser", "*vocab*", "*.model")
     if texts:
         batch = tokenizer(texts, return_tensors="pt")
-        known = model.get_input_embeddings().num_embeddings
-        if int(batch["input_ids"].max()) >= known:
+        known = _vocabulary(model)
+        if known is not None and int(batch["input_ids"].max()) >= known:
             raise ValueError(
                 f"{folder}: the tokeniser has {len(tokenizer):,} tokens, but the model only {known:,}: "
                 "they do not belong together."
@@ -198,6 +208,15 @@ def _prepare(
         batch.update(processor(samples.numpy(), sampling_rate=rate, return_tensors="pt"))
         shown = samples
     return batch, tokenizer, shown, rate
+
+
+def _vocabulary(model: Any) -> int | None:
+    """How many tokens the model knows; None if it does not say."""
+    try:
+        found: int | None = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    except NotImplementedError:
+        return None
+    return found
 
 
 def _load(kind: Any, folder: Path, files: str, what: str, *others: str) -> Any:

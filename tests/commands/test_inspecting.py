@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from saccade.cli import main
+from saccade.commands.inspecting import _matters
 from saccade.data.recordings import as_wav
 from tests.interpretation.recording.pages import Page, tokeniser, transformers
 from tests.interpretation.recording.test_generated_pages import gpt2, t5
@@ -202,3 +203,20 @@ def test_a_class_of_another_model_type(inspect, models, tmp_path):
     code, said = inspect(str(folder), "--input", "the cat")
     assert code == 2
     assert "model_type is 'own', and that of GPT2LMHeadModel 'gpt2'" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "matters"),
+    [
+        ("transformer.h.1.attn.c_attn.weight", True),
+        ("model.embed_tokens.weight", True),
+        ("wav2vec2.masked_spec_embed", False),
+        ("embeddings.mask_token", False),
+        ("logit_scale", False),
+        ("pooler.dense.weight", False),
+        ("lm_head.dense.weight", False),
+        ("classifier.0.weight", False),
+    ],
+)
+def test_which_missing_weights_matter(name, matters):
+    assert _matters(name) == matters

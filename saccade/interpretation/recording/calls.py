@@ -73,7 +73,7 @@ class Calls:
         recordings = self._lists.pop(id(recording))
         recordings.remove(recording)
         if recordings is not thread.recordings:
-            raise RuntimeError("A recording must end in the thread in which it started; it has ended now.")
+            raise RuntimeError("A recording must end in the thread in which it started.")
         watched = is_watching()
         if not thread.recordings:
             set_watching(False)

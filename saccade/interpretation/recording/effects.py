@@ -45,4 +45,6 @@ EFFECTS = {
 }
 PERMUTATIONS = frozenset(("transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims"))
 DROPOUTS = frozenset(("dropout", "alpha_dropout", "feature_dropout", "dropout_"))
+ALSO_CLASSES = frozenset(("cat", "stack", "copy_", "__setitem__"))
+"""What models also do to the probabilities of classes."""
 EFFECT_OF = {name: effect for effect, names in EFFECTS.items() for name in names}

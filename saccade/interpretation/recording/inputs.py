@@ -43,7 +43,8 @@ class Inputs:
             return
         if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.ndim <= 2:
             given = torch.as_tensor(given)
-        if isinstance(given, Tensor) and given.dtype == torch.int16:  # samples, as sound files hold them
+        samples = isinstance(given, Tensor) and given.dtype == torch.int16 and given.dim() == 1
+        if samples:  # as sound files hold them
             given = given.float() / 2**15
         if isinstance(given, Mapping):
             self._read_mapping(given, rate)

@@ -7,8 +7,9 @@ than 1 read less.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import torch
@@ -43,15 +44,16 @@ def uniform() -> Intervention:
     return flatten
 
 
-def knock_out(positions: Sequence[int], *, rescale: bool = True) -> Intervention:
+def knock_out(positions: Iterable[int], *, rescale: bool = True) -> Intervention:
     """Blocks attention to the keys at these positions in the text, counted from 0.
 
     Args:
         positions: the keys; those that a call does not have are ignored.
         rescale: scales the remaining weights up to the previous total; otherwise the query reads less.
     """
-    if not isinstance(positions, Sequence):
+    if not isinstance(positions, Iterable):
         raise TypeError(f"knock_out takes a list of positions: knock_out([3]); got {positions!r}.")
+    positions = [index(position) for position in positions]
     if any(position < 0 for position in positions):
         raise ValueError(f"positions count from 0, got {list(positions)}.")
 
@@ -135,13 +137,13 @@ class Comparison:
         found = {}
         for name, tensor in _tensors(self.before):
             other = after.get(name)
+            if other is not None and not tensor.is_floating_point() and other.shape[:-1] == tensor.shape[:-1]:
+                found[name] = _differing(tensor, other)
+                continue
             if other is None or other.shape != tensor.shape:
                 raise ValueError(
                     f"{name} of the output has another shape after the change: compare one step at a time."
                 )
-            if not tensor.is_floating_point():
-                found[name] = float((other != tensor).double().mean()) if tensor.numel() else 0.0
-                continue
             moved = torch.linalg.vector_norm(other.double() - tensor.double())
             found[name] = float(moved / torch.linalg.vector_norm(tensor.double()).clamp(min=1e-300))
         return found
@@ -150,7 +152,7 @@ class Comparison:
         return "\n".join(f"{name}: moved by {part:.1%}" for name, part in self.differences.items())
 
     def __repr__(self) -> str:
-        return f"Comparison({self.differences})"
+        return f"Comparison of {', '.join(dict(_tensors(self.before)))}"
 
 
 @torch.no_grad()
@@ -181,6 +183,15 @@ def _tensors(output: Any, name: str = "output") -> Iterator[tuple[str, Tensor]]:
     elif isinstance(output, list | tuple):
         for number, value in enumerate(output):
             yield from _tensors(value, f"{name}[{number}]")
+
+
+def _differing(before: Tensor, after: Tensor) -> float:
+    """The part of whole numbers that differ; if one is longer, what it has beyond the other does."""
+    if before.shape == after.shape:
+        return float((before != after).double().mean()) if before.numel() else 0.0
+    shared, longest = sorted((before.shape[-1], after.shape[-1]))
+    same = int((before[..., :shared] == after[..., :shared]).sum())
+    return 1 - same / max(before[..., :1].numel() * longest, after[..., :1].numel() * longest)
 
 
 def _check_within(name: str, given: Sequence[int], count: int, several: str) -> None:

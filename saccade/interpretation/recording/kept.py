@@ -189,14 +189,21 @@ class Kept:
         found = {path: read_tensors(path) for path in set(self.files.values())}
         return {part: found[path][part] for part, path in self.files.items()}
 
-    def copy_tensors(self, copies: dict[Any, Tensor]) -> None:
-        """Copies what is about to be overwritten; `copies` has those of other calls that share parameters."""
+    def copy_tensors(self, copies: dict[Any, Tensor], private: dict[int, Tensor]) -> None:
+        """Copies what is about to be overwritten.
+
+        Args:
+            copies: those of other calls that share parameters.
+            private: all copies so far, by their ids, which nobody else overwrites.
+        """
         held, known = dict(self._tensors), dict(self._versions)
         for part, tensor in self._tensors.items():
-            if (known[part] or part in PARAMETERS) and version(tensor) == known[part]:
+            old = id(tensor) not in private and (known[part] or part in PARAMETERS)
+            if old and version(tensor) == known[part]:
                 place = (tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
                 if place not in copies:
-                    copies[place] = tensor.clone()
+                    copies[place] = clone = tensor.clone()
+                    private[id(clone)] = clone
                 held[part], known[part] = copies[place], version(copies[place])
         self._tensors, self._versions = held, known
 

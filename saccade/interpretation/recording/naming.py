@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 import torch
@@ -276,8 +276,17 @@ def _looks_like_attention(kind: type) -> bool:
 def _is_part_of_run(module: nn.Module, frame: FrameType) -> bool:
     """Whether a function is a method of the module, or a search of Saccade, but not one that calls the module."""
     code = frame.f_code
-    method = inspect.unwrap(getattr(module, code.co_name, None))  # type: ignore[arg-type]
-    return getattr(method, "__code__", None) is code or frame.f_globals.get("__name__", "").startswith("saccade.")
+    if code.co_qualname.rpartition(".")[0].rpartition(".")[2] not in ("", "<locals>"):  # defined in a class
+        return True
+    if frame.f_globals.get("__name__", "").startswith("saccade."):
+        return True
+    attributes = chain.from_iterable(vars(each).values() for each in (module, *type(module).__mro__))
+    return any(_code_of(each) is code for each in attributes)
+
+
+def _code_of(value: Any) -> Any:
+    function = getattr(value, "__func__", value)
+    return getattr(inspect.unwrap(function), "__code__", None) if isinstance(function, FunctionType) else None
 
 
 def _is_forward_of(module: nn.Module | None, frame: FrameType) -> bool:

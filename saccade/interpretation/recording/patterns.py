@@ -11,6 +11,11 @@ def matches(path: str, pattern: str) -> bool:
     return fnmatchcase(path, pattern) or fnmatchcase(f".{path}.", f"*.{pattern}.*")
 
 
+def is_inside(path: str, around: str) -> bool:
+    """Whether a module is inside another one; "" is the whole model."""
+    return path != around and (not around or path.startswith(f"{around}."))
+
+
 def find_path(asked: str, by_path: Mapping[str, Sized]) -> tuple[str, int]:
     """The one path and call that a name such as `attention.3#2` stands for; the `KeyError` lists what exists.
 

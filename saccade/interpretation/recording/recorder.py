@@ -124,6 +124,7 @@ class Recorder:
         self._entered = False
         self._mode: RecordingMode | None = None
         self._optimiser: RemovableHandle | None = None
+        self._copies: dict[int, Tensor] = {}
 
     def __enter__(self) -> Trace:
         if self._entered:
@@ -288,4 +289,4 @@ class Recorder:
         """Copies parameters before an optimiser changes them."""
         copies: dict[Any, Tensor] = {}
         for _place, kept in self.trace.waiting:
-            kept.copy_tensors(copies)
+            kept.copy_tensors(copies, self._copies)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import NamedTuple, Protocol
 
 from torch import Tensor
@@ -90,8 +91,10 @@ def _weight_on(weights: Tensor | TopWeights, queries: list[int], keys: list[int]
 
 def check_whole(row: int) -> None:
     """Raises unless a row is given by its number."""
-    if not isinstance(row, int):
-        raise TypeError(f"row must be a whole number, got {row!r}.")
+    try:
+        index(row)
+    except TypeError:
+        raise TypeError(f"row must be a whole number, got {row!r}.") from None
 
 
 def _check_row(name: str, rows: int, row: int) -> int:

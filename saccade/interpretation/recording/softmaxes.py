@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.interpretation.recording.effects import DROPOUTS, Effect
+from saccade.interpretation.recording.effects import ALSO_CLASSES, DROPOUTS, Effect
+from saccade.interpretation.recording.patterns import is_inside
 from saccade.interpretation.recording.products import arranged, in_usual_order, mixes_heads, permuted, values_of
 from saccade.interpretation.recording.recipes import Captured, Change, Given
 
@@ -21,12 +22,19 @@ REARRANGED = (
 """Why an intervention is rejected."""
 
 
+class _Used(NamedTuple):
+    """Weights that a product has used, and whether they are those of some keys."""
+
+    weights: Tensor
+    part: bool
+
+
 @dataclass(eq=False)
 class _Candidate:
     """Weights that may be attention.
 
     Attributes:
-        used: the weights of this softmax that products have used, by the path of the module.
+        used: the weights of this softmax that products have used, by the path of the module; shared with those.
         part: whether they are those of some keys.
         mixed: whether the factor of the product is what counts: heads were mixed after the softmax, the weights placed
             among zeros, or the softmax is not over the last axis.
@@ -36,7 +44,7 @@ class _Candidate:
     """
 
     weights: Tensor
-    used: dict[str | None, Tensor]
+    used: dict[str | None, _Used]
     mixed: bool = False
     part: bool = False
     summed: int | None = None
@@ -55,6 +63,12 @@ class Completed(NamedTuple):
     values: Tensor | None
 
 
+SEVERAL = (
+    "Several products use these attention weights in different forms, so they cannot be changed: leave this module out "
+    "of change=."
+)
+
+
 class Lost(NamedTuple):
     """A softmax whose result could not be followed.
 
@@ -66,7 +80,7 @@ class Lost(NamedTuple):
 
     path: str
     reason: str
-    used: Mapping[str | None, Tensor]
+    used: Mapping[str | None, _Used]
 
 
 class Softmaxes:
@@ -124,7 +138,8 @@ class Softmaxes:
             return None
         factor, candidate = found
         if effect is Effect.LOST:
-            path = path_of() if candidate.weights.dim() > 2 else None
+            classes = name in ALSO_CLASSES and (candidate.mixed or candidate.weights.dim() < 4)
+            path = None if classes or candidate.weights.dim() < 3 else path_of()
             if path is not None:
                 reason = f"the result of a softmax was given to {name}, which is not followed"
                 self.lost.append(Lost(path, reason, candidate.used))
@@ -138,8 +153,7 @@ class Softmaxes:
             if mixes_heads(candidate.weights, factor, others, result):
                 self._follow(result, _Candidate(result.detach(), candidate.used, mixed=True))
                 return None
-            by_linear = name == "linear" and len(args) > 1 and args[0] is factor and type(args[1]) is Tensor
-            if effect is Effect.PRODUCT or by_linear:
+            if effect is Effect.PRODUCT:
                 return self._product(candidate, factor, others, name, args, path_of())
             return None
         if effect is Effect.PLACED:
@@ -169,9 +183,12 @@ class Softmaxes:
         if candidate.summed is not None:
             return None
         if path in candidate.used:
-            if candidate.part and candidate.used[path] is not candidate.weights and path is not None:
+            before = candidate.used[path]
+            if before.part and before.weights is not candidate.weights and path is not None:
                 self.lost.append(Lost(path, "it multiplies the weights of some keys at a time by values", {}))
             return None
+        if any(path is not None and inner is not None and is_inside(inner, path) for inner in candidate.used):
+            return None  # the module around analyses the weights
         own = candidate.own(path)
         weights = arranged(name, args, factor, own, known=not candidate.mixed)
         values = values_of(weights, others)
@@ -180,7 +197,7 @@ class Softmaxes:
             if not pooled and not any(weights.shape[1] in each.shape for each in others):
                 return None
             weights = weights.unsqueeze(1 if pooled else 0)
-        candidate.used[path] = candidate.weights
+        candidate.used[path] = _Used(candidate.weights, candidate.part)
         return Completed(Captured(Given(), {"weights": weights}), values)
 
     def _sum(
@@ -198,7 +215,8 @@ class Softmaxes:
         path = path_of()
         if path in candidate.used:
             return None
-        candidate.used[path] = weights = candidate.weights
+        candidate.used[path] = _Used(candidate.weights, candidate.part)
+        weights = candidate.weights
         return Completed(Captured(Given(), {"weights": weights.unsqueeze(1) if weights.dim() == 2 else weights}), None)
 
     def changed(
@@ -225,7 +243,11 @@ class Softmaxes:
             change = find_change()
             if change is None:
                 return args, kwargs
-            if path in candidate.used or not in_usual_order(name, args, factor, known=not candidate.mixed):
+            if path in candidate.used:
+                raise NotImplementedError(SEVERAL)
+            if any(path is not None and inner is not None and is_inside(inner, path) for inner in candidate.used):
+                return args, kwargs
+            if not in_usual_order(name, args, factor, known=not candidate.mixed):
                 raise NotImplementedError(REARRANGED)
             others = [each for each in _tensors((*args, *kwargs.values())) if each is not factor]
             candidate.changed[path] = self._change(candidate, factor, change, values_of(candidate.weights, others))
@@ -269,7 +291,9 @@ class Softmaxes:
             and (new[-2] == old[-2] or len(old) == 2)
         ):
             # The heads are split from the batch, or a single query gets its axis. Dropout keeps the shape.
-            candidate.weights = candidate.weights.view(new) if result.numel() == candidate.weights.numel() else result
+            candidate.weights = (
+                candidate.weights.reshape(new) if result.numel() == candidate.weights.numel() else result
+            )
         return candidate
 
     def _follow(self, tensor: Tensor, candidate: _Candidate) -> None:

@@ -78,11 +78,11 @@ def covered(seconds: float, positions: int) -> float:
 
     Of longer recordings, Whisper reads the first half minute.
     """
-    if positions == HALF_MINUTE:
-        return positions * WHISPER
     for step in STEPS:
         if abs(positions * step - seconds) <= 2 * step + 0.02:
             return seconds
+    if positions == HALF_MINUTE:
+        return positions * WHISPER
     return max(positions * WHISPER, seconds)
 
 

@@ -25,11 +25,13 @@ def large(calls: Iterable[Sequence[Tensor]]) -> Spare:
     """The tensors of calls to pass on."""
     found: Spare = deque()
     left = MOST
+    seen: set[int] = set()
     for tensors in calls:
         kept: list[Tensor] = []
         for tensor in tensors:
             plain = type(tensor) is Tensor and tensor.is_cpu and not tensor.is_nested
-            if plain and tensor.nbytes >= LEAST and all(tensor is not other for other in kept):
+            if plain and tensor.nbytes >= LEAST and id(tensor) not in seen:
+                seen.add(id(tensor))
                 kept.append(tensor)
                 left -= tensor.untyped_storage().nbytes()
         if left < 0:

@@ -106,7 +106,8 @@ class Subject:
         rows, inputs = call.shape[0], self._inputs_count
         if rows == inputs:
             return weights_of(call, self._source_row)
-        if rows == 1:  # one picture for several texts
+        media = self._inputs.pictures or self._inputs.sounds
+        if rows == 1 and media is not None and len(media) == 1:  # one picture for several texts
             return weights_of(call, 0)
         if self._generated is None or rows != len(self._generated):
             raise LeftOutError(f"its batch has {rows} rows, and inputs has {inputs}")

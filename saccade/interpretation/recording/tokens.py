@@ -12,8 +12,6 @@ from saccade.interpretation.explorer import TextAxis
 
 SPACE = "\u2581"
 """The mark of a space before a piece."""
-GPT2_SPACE = "\u0120"
-"""A space, as byte-level tokenisers write it."""
 ONE_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 """A token for one byte, as SentencePiece writes it."""
 MOST_BYTES = 8
@@ -47,20 +45,34 @@ def _pieces(ids: Sequence[int | None], tokenizer: Any, special: Set[int]) -> lis
 
     Byte-level tokenisers may divide a letter: all of it counts for its first token, and the others are empty.
     """
-    byte_level = tokenizer.convert_tokens_to_ids(GPT2_SPACE) not in (None, getattr(tokenizer, "unk_token_id", None))
+    byte_level = _is_byte_level(tokenizer)
+    added = _added(tokenizer)
+    whole = special | {place for place, each in enumerate(ids) if each in added}
     found = [""] * len(ids)
     first, pending = 0, b""
     for place, number in enumerate(ids):
-        if number is None or place in special:
+        if number is None or place in whole:
             found[place] = UNKNOWN if number is None else str(tokenizer.convert_ids_to_tokens(number))
         else:
             first = first if pending else place
             pending += _as_bytes(tokenizer.convert_ids_to_tokens(number), number, byte_level)
-        last = place + 1 == len(ids) or ids[place + 1] is None or place + 1 in special
+        last = place + 1 == len(ids) or ids[place + 1] is None or place + 1 in whole
         text = _decoded(pending, last or place - first >= MOST_BYTES)
         if text:
             found[first], pending = _marked(text), b""
     return found
+
+
+def _is_byte_level(tokenizer: Any) -> bool:
+    """Whether it writes a letter for each byte, as GPT-2 does."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    parts = [getattr(backend, name, None) for name in ("decoder", "pre_tokenizer")]
+    return hasattr(tokenizer, "byte_decoder") or any("ByteLevel" in repr(part) for part in parts)
+
+
+def _added(tokenizer: Any) -> Set[int]:
+    """The tokens that were added to those that it has learnt, and stand for themselves."""
+    return set(tokenizer.get_added_vocab().values()) if hasattr(tokenizer, "get_added_vocab") else set()
 
 
 def _as_bytes(piece: str | bytes | None, number: int, byte_level: bool) -> bytes:
@@ -96,7 +108,7 @@ def _words(pieces: Sequence[str], special: set[int]) -> list[list[int]] | None:
     if not prefixed and not continued:
         return None
     words: list[list[int]] = []
-    open_word = False
+    open_word, before = False, ""
     for place, piece in enumerate(pieces):
         if place in special:
             open_word = False
@@ -109,8 +121,8 @@ def _words(pieces: Sequence[str], special: set[int]) -> list[list[int]] | None:
         if not piece:  # the rest of a letter
             begins = False
         elif not begins and open_word:
-            before = next(each for each in reversed(pieces[:place]) if each)
-            begins = _is_sign(bare) != _is_sign(before.lstrip(SPACE).removeprefix("##"))
+            begins = _is_sign(bare) != _is_sign(before)
+        before = bare or before
         if begins or not open_word:
             words.append([])
         words[-1].append(place)

@@ -131,4 +131,6 @@ def test_bad_arguments() -> None:
 def test_whole_numbers_are_compared() -> None:
     found = Comparison(torch.tensor([1, 2, 3, 4]), torch.tensor([1, 2, 5, 4]), Trace())
     assert found.differences == {"output": 0.25}
-    assert repr(found) == "Comparison({'output': 0.25})"
+    assert repr(found) == "Comparison of output"
+    longer = Comparison(torch.tensor([[1, 2, 3]]), torch.tensor([[1, 5, 3, 4]]), Trace())
+    assert longer.differences == {"output": 0.5}

@@ -1,5 +1,7 @@
 """Several runs of a model in one block."""
 
+import types
+
 import pytest
 import torch
 from torch import nn
@@ -85,3 +87,26 @@ def test_a_function_that_runs_the_model_is_no_run(x):
     assert len(trace.runs) == 2
     with pytest.raises(ValueError, match="come from 2 runs"):
         trace.joined("layer")
+
+
+def undocumented(method):
+    return lambda *args: method(*args)
+
+
+def run_it(self, x):
+    for place in range(x.shape[1]):
+        self(x, place)
+
+
+class Decorated(Writer):
+    written = undocumented(Writer.generate)
+    run = run_it
+
+
+def test_methods_by_other_ways_are_runs(x):
+    model = Decorated()
+    model.patched = types.MethodType(run_it, model)
+    for name in ("written", "run", "patched"):
+        with saccade.record(model) as trace:
+            getattr(model, name)(x)
+        assert len(trace.runs) == 1, name

@@ -129,7 +129,6 @@ def test_dropout_in_place_comes_after_the_weights(name):
     "spelling",
     [
         lambda w, x: torch.linalg.matmul(w.detach(), x),
-        lambda w, x: F.linear(w[0], x[0].mT),
         lambda w, x: w.clamp(min=0).view_as(w) @ x,
         lambda w, x: w.swapdims(1, 2).moveaxis(1, 2) @ x,
         lambda w, x: w.narrow(1, 0, 7).tril() @ x,
@@ -153,7 +152,7 @@ def test_more_spellings(spelling):
     ],
 )
 def test_rearranged_weights_are_reported(spelling):
-    whole = Calling(lambda self, x: spelling(torch.softmax(x @ x.mT, -1)) @ x)
+    whole = Calling(lambda self, x: (spelling(torch.softmax((x @ x.mT)[:, None], -1)) @ x[:, None])[:, 0])
     model = nn.Sequential(whole, Eager("functional"))
     for each, path in ((model, "0"), (whole, "Calling")):
         with pytest.warns(UserWarning, match="which is not followed"), saccade.record(each) as trace:
@@ -176,3 +175,37 @@ def test_heads_behind_queries(forward):
         model(x)
     expected = torch.einsum("bqhd,bkhd->bhqk", x, x).softmax(-1)
     torch.testing.assert_close(trace["Calling"].weights, expected)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        lambda self, x: torch.cat([x, x.softmax(-1)], -1),
+        lambda self, x: torch.stack([x.softmax(1), x.softmax(-1)]),
+        lambda self, x: torch.empty_like(x).copy_(x.softmax(-1)),
+    ],
+)
+def test_probabilities_of_classes_are_not_reported(head):
+    model = nn.Sequential(Eager("functional"), Calling(head))
+    with saccade.record(model) as trace:
+        model(torch.randn(2, 7, 12))
+    assert list(trace) == ["0"]
+    assert trace.missing == []
+
+
+def test_the_module_around_may_analyse_weights():
+    inner = Calling(lambda self, x: torch.softmax(x @ x.mT, -1))
+    attention = Calling(lambda self, x: ((w := self.parts[0](x)) @ x, w), inner)
+    model = Calling(lambda self, x: (given := self.parts[0](x), given[1] @ given[1].mT), attention)
+    with saccade.record(model) as trace:
+        model(torch.randn(2, 7, 12))
+    assert list(trace) == ["parts.0"]
+    assert trace.missing == []
+
+
+def test_a_part_that_is_used_after_the_whole():
+    model = Calling(lambda self, x: ((w := torch.softmax(x @ x.mT, -1)) @ x, w[..., 1:] @ x[:, 1:]))
+    with saccade.record(model) as trace:
+        model(torch.randn(2, 7, 12))
+    assert trace["Calling"].shape == (2, 1, 7, 7)
+    assert trace.missing == []

@@ -15,6 +15,7 @@ def byte_level():
     made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = tokenizers.trainers.BpeTrainer(vocab_size=300, initial_alphabet=alphabet, special_tokens=["<end>"])
     made.train_from_iterator(["the two fast cats slept"] * 3, trainer)
+    made.decoder = tokenizers.decoders.ByteLevel()
     return transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<end>")
 
 
@@ -48,3 +49,19 @@ def test_single_bytes_of_sentencepiece():
     axis = token_axis([1, 2, 3, 4], tokenizer)
     assert axis.pieces == ["\u2581the", "\u00e9", "", " "]
     assert words(axis) == ["\u2581the\u00e9"]
+
+
+def test_added_tokens_stand_for_themselves():
+    tokenizer = byte_level()
+    tokenizer.add_tokens(["\u00e9t\u00e9"])
+    axis = token_axis(tokenizer("two \u00e9t\u00e9 cats")["input_ids"], tokenizer)
+    assert "".join(axis.pieces) == "two \u00e9t\u00e9\u2581cats"
+    assert "\u00e9t\u00e9" in axis.pieces
+
+
+def test_a_language_with_the_letter_of_gpt2s_space():
+    names = ["<unk>", "\u0120", "\u2581un", "\u2581\u00e9t\u00e9", "na\u00efve", "\u4e2d"]
+    vocabulary = {name: number for number, name in enumerate(names)}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=made, unk_token="<unk>")
+    assert token_axis([2, 3, 4, 5, 1], tokenizer).pieces == [*names[2:], "\u0120"]
